@@ -1,0 +1,53 @@
+"""What every calibrator shares: validation, dtypes, names of the output, version stamps."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from .._persistence import VersionStamped
+
+
+def working_dtype(dtype):
+    """Return the dtype that input of `dtype` is computed in: float64 for float64, float32 for all else."""
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
+
+class BaseCalibrator(VersionStamped, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base class of the calibrators: dense vectors in, as many calibrated vectors out.
+
+    A float64 array is computed in float64 and gives float64, everything else (float32, float16, integers) is
+    computed in float32 and gives float32. Output features are named after the class
+    (``whiteningcalibrator0``, ...); a calibrator that keeps the meaning of the input features derives from
+    :class:`sklearn.base.OneToOneFeatureMixin` as well.
+    """
+
+    def _validate_rows(self, X, *, reset):
+        """Validate X without converting its floats.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Dense, real and finite.
+        reset : bool
+            Whether to learn `n_features_in_` and `feature_names_in_` (fit) or to check against them.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Of whatever real dtype and memory layout it came with: an array or memory map is never copied.
+        """
+        return validate_data(self, X, reset=reset, dtype="numeric")
+
+    def _validate(self, X, *, reset):
+        """Validate X and return it as a C-ordered float32 or float64 array, copied only where it must be."""
+        X = self._validate_rows(X, reset=reset)
+        return np.ascontiguousarray(X, dtype=working_dtype(X.dtype))
+
+    @property
+    def _n_features_out(self):
+        return self.n_features_in_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
