@@ -12,8 +12,8 @@ _REPOSITORY = "princeton-nlp/datasets-for-simcse"
 _ARCHIVE = "senteval.tar"
 _LARGEST_FILE = 32 * 2**20  # bytes; the largest of the official files has less than one million
 HOW_TO_PLACE = (
-    f"Download https://huggingface.co/datasets/{_REPOSITORY}/resolve/main/{_ARCHIVE} on a machine with access, "
-    "unpack it there with `tar xf`, copy its directories STS and SICK into a directory of this machine and "
+    f"Download https://huggingface.co/datasets/{_REPOSITORY}/resolve/main/{_ARCHIVE} where you can, "
+    "unpack it with `tar xf`, copy its directories STS and SICK into a directory of this machine and "
     "give that directory as data_home (or name it in the environment variable SKFLOW_DATA). "
     "skflow.datasets.fetch_sts() does the same where the Hugging Face hub can be reached."
 )
@@ -77,10 +77,10 @@ def fetch_sts(data_home=None, *, revision=None, force_download=False):
     home = Path(get_data_home(data_home))
     directory = home / "senteval"
     stamp = directory / "revision.txt"
-    if not force_download and all((directory / path).is_file() for path in _needed_files()):
-        # Whoever asks for one revision must not be given another; files placed by hand have none.
-        if revision is None or (stamp.is_file() and stamp.read_text(encoding="utf-8") == revision):
-            return str(directory)
+    # Whoever asks for one revision must not be given another; files placed by hand have none.
+    fits = revision is None or (stamp.is_file() and stamp.read_text(encoding="utf-8") == revision)
+    if fits and not force_download and all((directory / path).is_file() for path in _needed_files()):
+        return str(directory)
     revision = "main" if revision is None else revision
     archive = _download(revision)
     # Unpacked next to where they go and moved one by one: a reader never sees half a file.
@@ -101,7 +101,7 @@ def _download(revision):
     try:
         return huggingface_hub.hf_hub_download(_REPOSITORY, _ARCHIVE, repo_type="dataset", revision=revision)
     except Exception as error:  # the hub's and its HTTP client's errors share no base class
-        reason = str(error).strip().split("\n")[0]
+        reason = str(error).strip().split("\n")[0].rstrip(".")
         raise OSError(
             f"could not download {_ARCHIVE} (revision {revision!r}) of the data set {_REPOSITORY} from the "
             f"Hugging Face hub: {type(error).__name__}: {reason}. {HOW_TO_PLACE}"

@@ -22,7 +22,7 @@ not an average over many annotators: do not report figures on it as if they were
 """
 
 
-def load_mini_sts(*, return_X_y=False, as_frame=False):  # noqa: N803
+def load_mini_sts(*, return_X_y=False, as_frame=False):
     """Load a small set of sentence pairs with a similarity score, without any download.
 
     Parameters

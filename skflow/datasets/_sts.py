@@ -1,7 +1,5 @@
 """The seven tasks of semantic textual similarity."""
 
-from pathlib import Path
-
 import numpy as np
 from sklearn.utils import Bunch
 
@@ -23,7 +21,7 @@ _DESCRIPTIONS = {
 
 
 def load_sts(task, data_home=None, split=None):
-    """Load one of the seven tasks of semantic textual similarity.
+    r"""Load one of the seven tasks of semantic textual similarity.
 
     People graded how close in meaning two sentences are, from 0 (nothing in common; 1 in SICK) to 5 (the
     same). The files are read exactly: nothing is tokenised, lower-cased or dropped but the pairs that the
