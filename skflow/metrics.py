@@ -97,9 +97,7 @@ def _correlation(statistic, name, y_true, y_pred):
         for argument, y in (("y_true", y_true), ("y_pred", y_pred))
     )
     if len(y_true) < 2:
-        warnings.warn(
-            f"{name} is not defined for fewer than two samples", UndefinedMetricWarning, stacklevel=3
-        )
+        warnings.warn(f"{name} is undefined for fewer than two samples", UndefinedMetricWarning, stacklevel=3)
         return float("nan")
     return float(statistic(y_true, y_pred)[0])
 
@@ -233,8 +231,8 @@ def effective_rank(X, *, center=False):
 
     .. math:: \exp\Big(-\sum_k p_k \log p_k\Big), \qquad p_k = \sigma_k \Big/ \sum_j \sigma_j
 
-    with :math:`\sigma` the singular values (Roy and Vetterli, 2007, EUSIPCO, "The effective rank: a measure of
-    effective dimensionality").
+    with :math:`\sigma` the singular values (Roy and Vetterli, 2007, "The effective rank: a measure of
+    effective dimensionality", EUSIPCO).
 
     Parameters
     ----------
@@ -319,8 +317,8 @@ def alignment(X, Y, *, alpha=2.0):
 
     .. math:: \operatorname{mean}_i \|u_i - v_i\|^\alpha, \qquad u_i = x_i / \|x_i\|, v_i = y_i / \|y_i\|
 
-    (Wang and Isola, 2020, arXiv:2005.10242). They take sentence pairs of score above 4 as matching
-    pairs of STS-B in later work (Gao et al., 2021, arXiv:2104.08821).
+    (Wang and Isola, 2020, arXiv:2005.10242). For sentences, Gao et al. (2021, arXiv:2104.08821) take the
+    pairs of STS-B with a score above 4 as matching.
 
     Parameters
     ----------
