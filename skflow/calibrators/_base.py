@@ -2,7 +2,7 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from .._persistence import VersionStamped
 
@@ -42,6 +42,16 @@ class BaseCalibrator(VersionStamped, ClassNamePrefixFeaturesOutMixin, Transforme
         """Validate X and return it as a C-ordered float32 or float64 array, copied only where it must be."""
         X = self._validate_rows(X, reset=reset)
         return np.ascontiguousarray(X, dtype=working_dtype(X.dtype))
+
+    def _validate_calibrated(self, X, n_columns):
+        """Validate the input of inverse_transform: `n_columns` columns of whatever real dtype."""
+        X = check_array(X, dtype="numeric", estimator=self, input_name="X")
+        if X.shape[1] != n_columns:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__}.inverse_transform expects "
+                f"{n_columns}, as many as transform returns."
+            )
+        return X
 
     @property
     def _n_features_out(self):

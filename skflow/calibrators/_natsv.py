@@ -1,0 +1,136 @@
+"""Nulling away the top singular vectors (all-but-the-top)."""
+
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from ._linear import PrincipalCalibrator, saturated
+
+
+class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
+    r"""Centre the vectors and null away their top singular vectors.
+
+    .. math:: z = (x - \mu) - V^T V (x - \mu)
+
+    where the rows of V are the leading `n_components` right singular vectors of the centred training rows.
+    The few directions that hold most of a cloud of embeddings carry word frequency more than meaning;
+    without them the cloud is more isotropic. The method is the "all-but-the-top" of Mu and Viswanath
+    (2018), who suggest about n_features / 100 components; Li et al. (2020) call it NATSV.
+
+    float64 input gives float64, everything else float32; sums and the decomposition are float64 always.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of directions to remove; 0 only centres. No more are removed than the training rows vary in:
+        with as many as that, or more, nothing is left of the training rows but rounding errors.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Mean of each feature, float64.
+    components_ : ndarray of shape (n_components_, n_features)
+        The removed directions, orthonormal, leading first, float64. The sign of each is chosen so that its
+        entry of largest magnitude is positive.
+    singular_values_ : ndarray of shape (n_components_,)
+        Singular values of the centred training rows along them; at most the largest float64.
+    explained_variance_ratio_ : ndarray of shape (n_components_,)
+        Share of the total variance along each.
+    n_components_ : int
+        Number of directions removed: `n_components`, or fewer where the training rows vary in fewer.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Population covariance of the training rows, which `partial_fit` goes on from.
+    n_samples_seen_ : int or float
+        Number of rows seen by `fit` and `partial_fit`; the sum of their weights if they had any.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    WhiteningCalibrator : Evens out the variance along all directions.
+
+    Notes
+    -----
+    The projection is applied twice: once leaves rounding errors of the size of what was removed, which
+    would be large beside a small rest. There is no inverse_transform, since what is removed is lost.
+
+    References
+    ----------
+    J. Mu, P. Viswanath (2018), "All-but-the-top: simple and effective postprocessing for word
+    representations", ICLR, arXiv:1702.01417.
+
+    B. Li, H. Zhou, J. He, M. Wang, Y. Yang, L. Li (2020), "On the sentence embeddings from pre-trained
+    language models", EMNLP, arXiv:2011.05864.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skflow.calibrators import NATSVCalibrator
+    >>> X = np.array([[9.0, 1.0], [1.0, 1.0], [5.0, 2.0], [5.0, 0.0]])
+    >>> calibrator = NATSVCalibrator(n_components=1).fit(X)
+    >>> calibrator.components_
+    array([[1., 0.]])
+    >>> calibrator.transform(X)[:, 1]
+    array([ 0.,  0.,  1., -1.])
+    """
+
+    _fitted_shapes: ClassVar[dict] = {
+        "mean_": ("n_features_in_",),
+        "components_": ("n_components_", "n_features_in_"),
+        "singular_values_": ("n_components_",),
+        "explained_variance_ratio_": ("n_components_",),
+        "_deviations": ("n_components_",),
+        "_second_moment": ("n_features_in_", "n_features_in_"),
+        "_exponent": (),
+    }
+    _parameter_constraints: ClassVar[dict] = {"n_components": [Interval(Integral, 0, None, closed="left")]}
+
+    def __init__(self, n_components=1):
+        self.n_components = n_components
+
+    def _solve(self):
+        axes, deviations = self._principal_axes(min(self.n_components, len(self.mean_)))
+        self.n_components_ = int(np.count_nonzero(deviations))
+        self.components_ = axes[: self.n_components_]
+        self._deviations = deviations[: self.n_components_]
+        self.singular_values_ = saturated(self._deviations * np.sqrt(self.n_samples_seen_), 0)
+        total = np.trace(self._second_moment)
+        self.explained_variance_ratio_ = np.ldexp(self._deviations, -self._exponent) ** 2 / total
+
+    def transform(self, X):
+        """Centre X and remove the top directions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Vectors.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_features)
+            Orthogonal to `components_`; float64 for float64 input, else float32.
+
+        Raises
+        ------
+        ValueError
+            If X is not finite or has not the number of features seen in fit.
+        """
+        check_is_fitted(self)
+        X = self._validate_rows(X, reset=False)
+        dtype = self._precision(X.dtype, self._deviations)
+        exponent = self._scaling_exponent(self._deviations)
+        components = self.components_.astype(dtype)
+
+        def remove(rows):
+            centred = self._centre(rows, dtype, exponent)
+            for _ in range(2):
+                centred -= (centred @ components.T) @ components
+            return np.ldexp(centred, exponent) if exponent else centred
+
+        return self._map_chunks(remove, X)

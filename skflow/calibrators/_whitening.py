@@ -1,0 +1,252 @@
+"""Whitening, whole or in part."""
+
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ._linear import PrincipalCalibrator, saturated
+
+
+class WhiteningCalibrator(PrincipalCalibrator):
+    r"""Centre the vectors and even out their variance along all directions (BERT-whitening).
+
+    With the covariance :math:`\Sigma = \frac{1}{n} \sum_i (x_i - \mu)(x_i - \mu)^T = U \Lambda U^T` of the
+    training rows and the strength s,
+
+    .. math::
+
+        z_\mathrm{pca} = \Lambda^{-s/2} U^T (x - \mu), \qquad
+        z_\mathrm{zca} = U \Lambda^{-s/2} U^T (x - \mu).
+
+    At full strength, s = 1, the covariance of the result is the identity. Both methods give the same
+    cosines and distances: they differ by a rotation.
+
+    Directions along which the training rows do not vary, or hardly so, carry no signal. Dividing by their
+    standard deviation would blow up rounding errors: they map to zero, whatever the strength.
+
+    float64 input gives float64, everything else float32; sums and the decomposition are float64 always.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of leading directions to keep, from 1 to n_features; the rest is dropped. With
+        ``method="pca"`` it is the number of output columns as well; with ``method="zca"`` the output stays
+        in the space of the input features, and is of rank `n_components`. None keeps all.
+    method : {"pca", "zca"}, default="pca"
+        "pca" returns coordinates along the principal axes, leading first, as Su et al. (2021) do. "zca"
+        rotates back to the axes of the input features; of all whitenings it moves the vectors least (Kessy
+        et al., 2018).
+    strength : float, default=1.0
+        Power of the whitening, from 0 to 1: eigenvalues of the covariance are raised to ``-strength / 2``.
+        1 whitens; 0 only centres (and, with "pca", rotates); what lies between evens the variances out in
+        part. It is read in `transform`: setting it on a fitted calibrator needs no new fit.
+    tol : float, default=1e-10
+        Directions whose eigenvalue is below `tol` times the largest carry no signal. Whatever `tol`,
+        eigenvalues within the rounding error of the covariance, n_features times the machine epsilon of
+        float64 relative to the largest, count as zero.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Mean of each feature, float64.
+    components_ : ndarray of shape (n_components_, n_features)
+        Principal axes, orthonormal, leading first, float64. The sign of each is chosen so that its entry of
+        largest magnitude is positive, which makes the result the same on every machine, up to rounding, where
+        no two eigenvalues are equal.
+    explained_variance_ : ndarray of shape (n_components_,)
+        Population variance along them, 0 where there is no signal; at most the largest float64.
+    explained_variance_ratio_ : ndarray of shape (n_components_,)
+        Share of the total variance along each.
+    n_components_ : int
+        Number of directions kept, among them those without signal.
+    rank_ : int
+        Number of directions kept that carry signal; along the other ``n_components_ - rank_`` the output is
+        zero.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Population covariance of the training rows, which `partial_fit` goes on from.
+    n_samples_seen_ : int or float
+        Number of rows seen by `fit` and `partial_fit`; the sum of their weights if they had any.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    NATSVCalibrator : Removes the leading directions instead of shrinking them.
+    sklearn.decomposition.PCA : ``PCA(whiten=True)`` divides by the sample standard deviation, of n - 1 rows.
+
+    Notes
+    -----
+    The covariance is that of the population, divided by n as in Su et al. (2021): it is defined for one
+    row, and for weights that are not counts. The result differs from that of the sample covariance by the
+    constant factor ``sqrt(n / (n - 1))`` at full strength, which no cosine notices.
+
+    References
+    ----------
+    J. Su, J. Cao, W. Liu, Y. Ou (2021), "Whitening sentence representations for better semantics and faster
+    retrieval", arXiv:2103.15316.
+
+    A. Kessy, A. Lewin, K. Strimmer (2018), "Optimal whitening and decorrelation", The American Statistician
+    72(4), doi:10.1080/00031305.2016.1277159.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skflow.calibrators import WhiteningCalibrator
+    >>> X = np.random.default_rng(0).normal(size=(500, 3)) @ np.array([[4, 0, 1], [0, 2, 1], [0, 0, 1]])
+    >>> Z = WhiteningCalibrator().fit_transform(X)
+    >>> np.allclose(np.cov(Z.T, ddof=0), np.eye(3))
+    True
+    >>> WhiteningCalibrator(n_components=2, strength=0.5).fit_transform(X).shape
+    (500, 2)
+    """
+
+    _fitted_shapes: ClassVar[dict] = {
+        "mean_": ("n_features_in_",),
+        "components_": ("n_components_", "n_features_in_"),
+        "explained_variance_": ("n_components_",),
+        "explained_variance_ratio_": ("n_components_",),
+        "_deviations": ("n_components_",),
+        "_second_moment": ("n_features_in_", "n_features_in_"),
+        "_exponent": (),
+    }
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "method": [StrOptions({"pca", "zca"})],
+        "strength": [Interval(Real, 0, 1, closed="both")],
+        "tol": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(self, n_components=None, *, method="pca", strength=1.0, tol=1e-10):
+        self.n_components = n_components
+        self.method = method
+        self.strength = strength
+        self.tol = tol
+
+    def _check_parameters(self, X):
+        n_features = X.shape[1]
+        if self.n_components is not None and self.n_components > n_features:
+            raise ValueError(
+                f"n_components={self.n_components} must be at most the number of features of X, "
+                f"n_features={n_features}."
+            )
+
+    def _solve(self):
+        n_axes = len(self.mean_) if self.n_components is None else self.n_components
+        axes, deviations = self._principal_axes(n_axes)
+        deviations[deviations < np.sqrt(self.tol) * deviations[0]] = 0
+        self.components_ = axes
+        self.n_components_ = len(axes)
+        self.rank_ = int(np.count_nonzero(deviations))
+        self._deviations = deviations
+        variances = np.ldexp(deviations, -self._exponent) ** 2
+        self.explained_variance_ = saturated(variances, 2 * self._exponent)
+        total = np.trace(self._second_moment)
+        self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros_like(variances)
+
+    def transform(self, X):
+        """Whiten X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Vectors.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components_) or (n_samples, n_features)
+            Coordinates along the principal axes (``method="pca"``) or the input's (``method="zca"``).
+            float64 for float64 input, else float32.
+
+        Raises
+        ------
+        ValueError
+            If X is not finite or has not the number of features seen in fit.
+        """
+        check_is_fitted(self)
+        X = self._validate_rows(X, reset=False)
+        dtype = self._precision(X.dtype, self._deviations)
+        exponent, gains = self._gains()
+        matrices = self._matrices(gains, len(X), dtype)
+        return self._map_chunks(lambda rows: _product(self._centre(rows, dtype, exponent), matrices), X)
+
+    def inverse_transform(self, X):
+        """Undo `transform` on the directions kept that carry signal; the rest gets the mean's share.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components_) or (n_samples, n_features)
+            Whitened vectors, as `transform` returns them.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, n_features)
+            float64 for float64 input, else float32.
+
+        Raises
+        ------
+        ValueError
+            If X is not finite or has not the number of columns that `transform` returns.
+        """
+        check_is_fitted(self)
+        X = self._validate_calibrated(X, self._n_features_out)
+        dtype = self._precision(X.dtype, self._deviations)
+        exponent, gains = self._gains()
+        inverse = np.divide(1, gains, where=gains > 0, out=np.zeros_like(gains))
+        matrices = self._matrices(inverse, len(X), dtype)
+        if self.method == "pca":
+            matrices = [matrices[0].T]
+
+        def restore(rows):
+            return self._uncentre(_product(rows.astype(dtype, copy=False), matrices), exponent)
+
+        return self._map_chunks(restore, X)
+
+    def _gains(self):
+        """Return the exponent to scale centred rows by, and the factor to apply along each axis then."""
+        exponent = self._scaling_exponent(self._deviations)
+        signal = self._deviations > 0
+        gains = np.zeros(self.n_components_)
+        gains[signal] = np.ldexp(self._deviations[signal], -exponent) ** -self.strength
+        return exponent, gains * 2.0 ** (exponent * (1 - self.strength))
+
+    def _matrices(self, gains, n_rows, dtype):
+        """Return the matrices to multiply rows by, one after the other."""
+        scaled = self.components_.T * gains
+        if self.method == "pca":
+            return [scaled.astype(dtype)]
+        if n_rows > self.n_features_in_:  # one square product for all rows is worth forming
+            return [(scaled @ self.components_).astype(dtype)]
+        return [scaled.astype(dtype), self.components_.astype(dtype)]
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_ if self.method == "pca" else self.n_features_in_
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the output features.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the input features, for ``method="zca"``; those seen in fit by default.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            ``whiteningcalibrator0``, ... for ``method="pca"``; the input's names for ``method="zca"``.
+        """
+        if self.method == "zca":
+            return OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        return super().get_feature_names_out(input_features)
+
+
+def _product(rows, matrices):
+    for matrix in matrices:
+        rows = rows @ matrix
+    return rows
