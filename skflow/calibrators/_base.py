@@ -36,7 +36,9 @@ class BaseCalibrator(VersionStamped, ClassNamePrefixFeaturesOutMixin, Transforme
         X : ndarray of shape (n_samples, n_features)
             Of whatever real dtype and memory layout it came with: an array or memory map is never copied.
         """
-        return validate_data(self, X, reset=reset, dtype="numeric")
+        # The check for infinities sums X up: near the largest float that overflows on the way, harmlessly.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validate_data(self, X, reset=reset, dtype="numeric")
 
     def _validate(self, X, *, reset):
         """Validate X and return it as a C-ordered float32 or float64 array, copied only where it must be."""
@@ -45,7 +47,8 @@ class BaseCalibrator(VersionStamped, ClassNamePrefixFeaturesOutMixin, Transforme
 
     def _validate_calibrated(self, X, n_columns):
         """Validate the input of inverse_transform: `n_columns` columns of whatever real dtype."""
-        X = check_array(X, dtype="numeric", estimator=self, input_name="X")
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = check_array(X, dtype="numeric", estimator=self, input_name="X")
         if X.shape[1] != n_columns:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__}.inverse_transform expects "

@@ -138,12 +138,13 @@ class LinearCalibrator(BaseCalibrator):
                 centred -= (self.mean_ - high).astype(dtype)
         return centred
 
-    def _uncentre(self, centred, exponent=0):
-        """Return ``centred * 2**exponent + mean_``, in float64 where an exponent is given."""
+    def _uncentre(self, centred, exponent=0, power=1.0):
+        """Return ``centred * 2**(exponent * power) + mean_``, for a power from 0 to 1."""
         if exponent > 0:
-            return np.ldexp(centred + np.ldexp(self.mean_, -exponent), exponent)
+            centred = centred * 2.0 ** (exponent * (power - 1)) + np.ldexp(self.mean_, -exponent)
+            return np.ldexp(centred, exponent)
         if exponent < 0:
-            return np.ldexp(centred, exponent) + self.mean_
+            return centred * 2.0 ** (exponent * power) + self.mean_
         return centred + self.mean_.astype(centred.dtype)
 
 

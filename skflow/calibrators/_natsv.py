@@ -99,9 +99,9 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
         self.n_components_ = int(np.count_nonzero(deviations))
         self.components_ = axes[: self.n_components_]
         self._deviations = deviations[: self.n_components_]
-        self.singular_values_ = saturated(self._deviations * np.sqrt(self.n_samples_seen_), 0)
-        total = np.trace(self._second_moment)
-        self.explained_variance_ratio_ = np.ldexp(self._deviations, -self._exponent) ** 2 / total
+        scaled = np.ldexp(self._deviations, -self._exponent)
+        self.singular_values_ = saturated(scaled * np.sqrt(self.n_samples_seen_), self._exponent)
+        self.explained_variance_ratio_ = scaled**2 / np.trace(self._second_moment)
 
     def transform(self, X):
         """Centre X and remove the top directions.

@@ -170,10 +170,18 @@ class WhiteningCalibrator(PrincipalCalibrator):
         """
         check_is_fitted(self)
         X = self._validate_rows(X, reset=False)
-        dtype = self._precision(X.dtype, self._deviations)
-        exponent, gains = self._gains()
-        matrices = self._matrices(gains, len(X), dtype)
-        return self._map_chunks(lambda rows: _product(self._centre(rows, dtype, exponent), matrices), X)
+        dtype = self._product_dtype(X.dtype)
+        exponent = self._scaling_exponent(self._deviations)
+        project = (self.components_.T * self._gains(exponent, -self.strength)).astype(dtype)
+        rotate = self.components_.astype(dtype) if self.method == "zca" else None
+
+        def whiten(rows):
+            rows = self._centre(rows, dtype, exponent) @ project
+            if rotate is not None:
+                rows = rows @ rotate
+            return rows * 2.0 ** (exponent * (1 - self.strength)) if exponent else rows
+
+        return self._map_chunks(whiten, X)
 
     def inverse_transform(self, X):
         """Undo `transform` on the directions kept that carry signal; the rest gets the mean's share.
@@ -195,34 +203,32 @@ class WhiteningCalibrator(PrincipalCalibrator):
         """
         check_is_fitted(self)
         X = self._validate_calibrated(X, self._n_features_out)
-        dtype = self._precision(X.dtype, self._deviations)
-        exponent, gains = self._gains()
-        inverse = np.divide(1, gains, where=gains > 0, out=np.zeros_like(gains))
-        matrices = self._matrices(inverse, len(X), dtype)
-        if self.method == "pca":
-            matrices = [matrices[0].T]
-
-        def restore(rows):
-            return self._uncentre(_product(rows.astype(dtype, copy=False), matrices), exponent)
-
-        return self._map_chunks(restore, X)
-
-    def _gains(self):
-        """Return the exponent to scale centred rows by, and the factor to apply along each axis then."""
+        dtype = self._product_dtype(X.dtype)
         exponent = self._scaling_exponent(self._deviations)
-        signal = self._deviations > 0
-        gains = np.zeros(self.n_components_)
-        gains[signal] = np.ldexp(self._deviations[signal], -exponent) ** -self.strength
-        return exponent, gains * 2.0 ** (exponent * (1 - self.strength))
+        restore = (self.components_.T * self._gains(exponent, self.strength)).astype(dtype).T
+        rotate = self.components_.T.astype(dtype) if self.method == "zca" else None
 
-    def _matrices(self, gains, n_rows, dtype):
-        """Return the matrices to multiply rows by, one after the other."""
-        scaled = self.components_.T * gains
-        if self.method == "pca":
-            return [scaled.astype(dtype)]
-        if n_rows > self.n_features_in_:  # one square product for all rows is worth forming
-            return [(scaled @ self.components_).astype(dtype)]
-        return [scaled.astype(dtype), self.components_.astype(dtype)]
+        def colour(rows):
+            rows = rows.astype(dtype, copy=False)
+            if rotate is not None:
+                rows = rows @ rotate
+            return self._uncentre(rows @ restore, exponent, self.strength)
+
+        return self._map_chunks(colour, X)
+
+    def _product_dtype(self, dtype):
+        """Return the dtype to multiply in: float64 where gains differ so much that float32 rounding shows."""
+        signal = self._deviations[self._deviations > 0]
+        if signal.size and signal[0] > 2**12 * signal[-1]:
+            return np.dtype(np.float64)
+        return self._precision(dtype, signal)
+
+    def _gains(self, exponent, power):
+        """Return ``(deviations / 2**exponent)**power`` for directions that carry signal, 0 for the rest."""
+        gains = np.zeros(self.n_components_)
+        signal = self._deviations > 0
+        gains[signal] = np.ldexp(self._deviations[signal], -exponent) ** power
+        return gains
 
     @property
     def _n_features_out(self):
@@ -244,9 +250,3 @@ class WhiteningCalibrator(PrincipalCalibrator):
         if self.method == "zca":
             return OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         return super().get_feature_names_out(input_features)
-
-
-def _product(rows, matrices):
-    for matrix in matrices:
-        rows = rows @ matrix
-    return rows
