@@ -45,7 +45,7 @@ def fetch_sts(data_home=None, *, revision=None, force_download=False):
         Branch, tag or commit of the repository. ``None`` is content with files of any revision, and
         downloads ``"main"`` where there are none.
     force_download : bool, default=False
-        Write the files even if they are there.
+        Download and write the files even if they are there.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def fetch_sts(data_home=None, *, revision=None, force_download=False):
     if fits and not force_download and all((directory / path).is_file() for path in _needed_files()):
         return str(directory)
     revision = "main" if revision is None else revision
-    archive = _download(revision)
+    archive = _download(revision, force_download)
     # Unpacked next to where they go and moved one by one: a reader never sees half a file.
     with tempfile.TemporaryDirectory(dir=home, prefix=".senteval-") as scratch:
         scratch = Path(scratch)
@@ -94,12 +94,14 @@ def fetch_sts(data_home=None, *, revision=None, force_download=False):
     return str(directory)
 
 
-def _download(revision):
+def _download(revision, force_download):
     """Return the path of the archive in the hub's cache."""
     import huggingface_hub
 
     try:
-        return huggingface_hub.hf_hub_download(_REPOSITORY, _ARCHIVE, repo_type="dataset", revision=revision)
+        return huggingface_hub.hf_hub_download(
+            _REPOSITORY, _ARCHIVE, repo_type="dataset", revision=revision, force_download=force_download
+        )
     except Exception as error:  # the hub's and its HTTP client's errors share no base class
         reason = str(error).strip().split("\n")[0].rstrip(".")
         raise OSError(
@@ -133,7 +135,8 @@ def _unpack(archive, directory):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(tar.extractfile(member).read())
     except (tarfile.TarError, EOFError) as error:
-        raise ValueError(f"the archive {archive} is damaged: {error}") from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"the archive {archive} is damaged: {reason}") from error
     if missing:
         names = ", ".join(sorted(map(str, missing.values())))
         raise ValueError(f"the archive {archive} lacks {names}")
