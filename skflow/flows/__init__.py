@@ -1,1 +1,5 @@
 """Density models in torch; this room knows nothing of scikit-learn or text."""
+
+from ._glow import Glow
+
+__all__ = ["Glow"]

@@ -1,0 +1,54 @@
+"""Brings features of extraordinary scale into the range that BERT-flow's recipe is made for."""
+
+import numpy as np
+
+# The recipe moves every parameter by about the learning rate at each update, whatever the scale of its
+# feature: biases of a feature with a spread of 1e-6 jump by a thousand standard deviations. Sentence vectors
+# have spreads between 0.01 and 10; they are left exactly as they are.
+SPREAD_RANGE = (1e-2, 1e2)
+MAX_OFFSET_IN_SPREADS = 1e3
+# No value may be further away than this from the centre of its feature, in spreads: float32 ends at 3e38 and
+# the likelihood squares.
+MAX_DISTANCE_IN_SPREADS = 1e12
+# Quantiles are taken of so many rows at the most, evenly spaced.
+MAX_SAMPLE = 10_000
+
+
+def input_scaling(X, *, standardize):
+    """Return what to subtract from each feature of X and what to divide it by.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Finite; only read, a memory map too.
+    standardize : bool
+        Whether to bring every feature to median 0 and spread 1, and not only those that need it.
+
+    Returns
+    -------
+    offset, scale : ndarray of shape (n_features,)
+        In float64. (0, 1) for a feature of ordinary scale; (median, 1) for one that is constant up to the
+        precision of its dtype; (median, spread) for any other, where the spread is the interquartile range
+        over 1.349 (that of a Gaussian), or the standard deviation where half of the values are equal.
+    """
+    resolution = 16 * np.finfo(X.dtype if X.dtype.kind == "f" else np.float32).eps
+    lowest, highest = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    peak = np.maximum(-lowest, highest)
+    peak[peak == 0] = 1.0
+    sample = X[:: -(-len(X) // MAX_SAMPLE)] / peak
+    quartile1, median, quartile3 = np.percentile(sample, [25, 50, 75], axis=0)
+    spread = (quartile3 - quartile1) / 1.349
+    spread = np.where(spread > 0, spread, sample.std(axis=0))
+    distance = np.maximum(highest / peak - median, median - lowest / peak)
+    is_constant = np.maximum(spread, distance / MAX_DISTANCE_IN_SPREADS) <= resolution * np.abs(median)
+    spread = np.maximum(spread, distance / MAX_DISTANCE_IN_SPREADS)
+    median, spread = median * peak, spread * peak
+    is_ordinary = (
+        (spread >= SPREAD_RANGE[0])
+        & (spread <= SPREAD_RANGE[1])
+        & (np.abs(median) <= MAX_OFFSET_IN_SPREADS * spread)
+        & (not standardize)
+    )
+    offset = np.where(is_ordinary, 0.0, median)
+    scale = np.where(is_ordinary | is_constant | (spread == 0), 1.0, spread)
+    return offset, scale

@@ -1,0 +1,339 @@
+"""Glow on vectors: the density model of BERT-flow."""
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+
+from ._layers import ActNorm, Coupling, LULinear, Permutation
+
+COUPLINGS = ("additive", "affine")
+PERMUTATIONS = ("reverse", "random", "lu")
+
+
+class _Step(nn.Module):
+    """One step of flow: ActNorm, a mixing of the features, a coupling.
+
+    A vector of one feature has nothing to mix or couple: its step is ActNorm alone.
+    """
+
+    def __init__(self, n_features, hidden_width, *, coupling, permutation, conditions_on_last):
+        super().__init__()
+        self.actnorm = ActNorm(n_features)
+        self.mixing = self.coupling = None
+        if n_features > 1:
+            if permutation != "reverse":
+                self.mixing = Permutation(n_features) if permutation == "random" else LULinear(n_features)
+            self.coupling = Coupling(
+                n_features, hidden_width, kind=coupling, conditions_on_last=conditions_on_last
+            )
+
+    def layers(self):
+        return [layer for layer in (self.actnorm, self.mixing, self.coupling) if layer is not None]
+
+
+class Glow(nn.Module):
+    r"""Normalizing flow of affine and coupling layers in a multi-scale architecture.
+
+    The flow is a stack of levels of steps. A step normalises each feature (ActNorm), mixes the features, and
+    changes one half of them by a function of the other half (coupling). After each level but the last the
+    vector is split: the first half goes on, the second half is final, so that the latent is z = [half of
+    level 0, half of level 1, ..., rest]. The likelihood is that of a standard Gaussian latent,
+
+    .. math:: \\log p(x) = \\log N(z; 0, I) + \\log |\\det \\partial z / \\partial x|.
+
+    Reversing the order of the features at every step and conditioning on the first half is the same as
+    leaving them where they are and conditioning on either end in turn, so with ``permutation="reverse"``
+    nothing is moved.
+
+    Parameters
+    ----------
+    n_features : int
+        Width d of the vectors. Half of d is floor(d / 2). The levels end early where one feature is left.
+    n_levels, n_steps : int, default=3
+        Number of levels, and of steps in each.
+    hidden_width : int, default=32
+        Width of the two hidden layers of each coupling network.
+    coupling : {"additive", "affine"}, default="additive"
+        Whether the coupling network shifts the other half, or shifts and scales it.
+    permutation : {"reverse", "random", "lu"}, default="reverse"
+        How the features are mixed: reversed, in a fixed random order, or by a learned matrix in LU form.
+    generator : torch.Generator, default=None
+        Source of the random weights (a CPU generator); None for torch's own.
+
+    Attributes
+    ----------
+    initialized : bool
+        Whether the scales have been set from data, see :meth:`initialize`.
+
+    References
+    ----------
+    Bohan Li et al. (2020), On the Sentence Embeddings from Pre-trained Language Models, arXiv:2011.05864.
+    Diederik P. Kingma and Prafulla Dhariwal (2018), Glow: Generative Flow with Invertible 1x1 Convolutions,
+    arXiv:1807.03039.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skflow.flows import Glow
+    >>> flow = Glow(6, generator=torch.Generator().manual_seed(0))
+    >>> x = torch.randn(32, 6, generator=torch.Generator().manual_seed(1))
+    >>> flow.initialize(x)
+    >>> z, log_det = flow(x)
+    >>> bool(torch.allclose(flow.inverse(z), x, atol=1e-5))
+    True
+    """
+
+    def __init__(
+        self,
+        n_features,
+        *,
+        n_levels=3,
+        n_steps=3,
+        hidden_width=32,
+        coupling="additive",
+        permutation="reverse",
+        generator=None,
+    ):
+        self._build(n_features, n_levels, n_steps, hidden_width, coupling, permutation)
+        for module in self.modules():
+            if hasattr(module, "reset_weights"):
+                module.reset_weights(generator)
+
+    def _build(self, n_features, n_levels, n_steps, hidden_width, coupling, permutation):
+        """Lay out the architecture with all parameters zero."""
+        super().__init__()
+        if coupling not in COUPLINGS:
+            raise ValueError(f"coupling must be one of {COUPLINGS}, got {coupling!r}")
+        if permutation not in PERMUTATIONS:
+            raise ValueError(f"permutation must be one of {PERMUTATIONS}, got {permutation!r}")
+        for name, value in (
+            ("n_features", n_features),
+            ("n_levels", n_levels),
+            ("n_steps", n_steps),
+            ("hidden_width", hidden_width),
+        ):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value!r}")
+        self.n_features = n_features
+        self.permutation = permutation
+        self.initialized = False
+        self.levels = nn.ModuleList()
+        # Whether the features stand in the reverse of the order that the definition gives them.
+        self._reversed_at_end = []
+        is_reversed = False
+        width = n_features
+        for _ in range(n_levels):
+            steps = nn.ModuleList()
+            for _ in range(n_steps):
+                if permutation == "reverse" and width > 1:
+                    is_reversed = not is_reversed
+                steps.append(
+                    _Step(
+                        width,
+                        hidden_width,
+                        coupling=coupling,
+                        permutation=permutation,
+                        conditions_on_last=is_reversed,
+                    )
+                )
+            self.levels.append(steps)
+            self._reversed_at_end.append(is_reversed)
+            if width == 1:
+                break
+            width //= 2
+
+    @torch.no_grad()
+    def initialize(self, x):
+        """Set every ActNorm, hidden ones included, so that its output on `x` has mean 0 and variance 1.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n, n_features)
+            The first batch. A unit that is constant in it (standard deviation at most 1e-4) keeps the scale
+            1.
+        """
+        for level, steps in enumerate(self.levels):
+            for step in steps:
+                for layer in step.layers():
+                    x = layer.initialize(x) if hasattr(layer, "initialize") else layer(x)[0]
+            if level < len(self.levels) - 1:
+                x = self._split(x, level)[0]
+        self.initialized = True
+
+    def _split(self, x, level):
+        """Split into the half that goes on and the half that is final."""
+        n_kept = x.shape[1] // 2
+        if self._reversed_at_end[level]:
+            final, kept = x.split([x.shape[1] - n_kept, n_kept], dim=1)
+            return kept, final
+        return x.split([n_kept, x.shape[1] - n_kept], dim=1)
+
+    def _in_defined_order(self, part, level):
+        return part.flip(1) if self._reversed_at_end[level] else part
+
+    def forward(self, x):
+        """Map vectors to latents.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n, n_features)
+
+        Returns
+        -------
+        z : Tensor of shape (n, n_features)
+        log_det : Tensor of shape (n,)
+            Logarithm of the absolute Jacobian determinant of x -> z, in nats.
+        """
+        log_det = x.new_zeros(len(x))
+        parts = []
+        for level, steps in enumerate(self.levels):
+            for step in steps:
+                for layer in step.layers():
+                    x, layer_log_det = layer(x)
+                    log_det = log_det + layer_log_det
+            if level < len(self.levels) - 1:
+                x, final = self._split(x, level)
+                parts.append(self._in_defined_order(final, level))
+        parts.append(self._in_defined_order(x, len(self.levels) - 1))
+        return torch.cat(parts, dim=1), log_det
+
+    def inverse(self, z):
+        """Map latents of shape (n, n_features) back to vectors."""
+        sizes = []
+        width = self.n_features
+        for _ in self.levels[1:]:
+            sizes.append(width - width // 2)
+            width //= 2
+        parts = list(z.split([*sizes, width], dim=1))
+        x = self._in_defined_order(parts.pop(), len(self.levels) - 1)
+        for level in reversed(range(len(self.levels))):
+            if level < len(self.levels) - 1:
+                final = self._in_defined_order(parts[level], level)
+                x = torch.cat([final, x] if self._reversed_at_end[level] else [x, final], dim=1)
+            for step in reversed(self.levels[level]):
+                for layer in reversed(step.layers()):
+                    x = layer.inverse(x)
+        return x
+
+    def log_prob(self, x):
+        """Log-likelihood of vectors in nats, of shape (n,)."""
+        z, log_det = self(x)
+        return log_det - 0.5 * (z.square().sum(dim=1) + self.n_features * math.log(2 * math.pi))
+
+    def _named_steps(self):
+        """Yield the name of each step, the step, and whether its input stands in reverse order."""
+        is_reversed = False
+        for level, steps in enumerate(self.levels):
+            for index, step in enumerate(steps):
+                yield f"levels.{level}.steps.{index}.", step, is_reversed
+                if self.permutation == "reverse" and step.coupling is not None:
+                    is_reversed = not is_reversed
+
+    def _tensors(self):
+        """Yield each parameter's name, its tensor, and the axes along which it is stored in reverse order."""
+        for name, step, is_reversed in self._named_steps():
+            own = (0,) if is_reversed else ()
+            yield f"{name}actnorm.bias", step.actnorm.bias, own
+            yield f"{name}actnorm.log_scale", step.actnorm.log_scale, own
+            if step.mixing is not None:
+                for key, tensor in step.mixing.state_dict(keep_vars=True).items():
+                    yield f"{name}mixing.{key}", tensor, ()
+            if step.coupling is None:
+                continue
+            after = self.permutation == "reverse" and not is_reversed
+            for i, layer in enumerate(step.coupling.hidden):
+                yield f"{name}coupling.hidden.{i}.weight", layer.weight, (1,) if after and i == 0 else ()
+                yield f"{name}coupling.hidden.{i}.actnorm.bias", layer.bias, ()
+                yield f"{name}coupling.hidden.{i}.actnorm.log_scale", layer.log_scale, ()
+            output = step.coupling.output
+            for key in ("weight", "bias", "log_scale"):
+                yield f"{name}coupling.output.{key}", getattr(output, key), ("output",) if after else ()
+
+    def _flip(self, tensor, axes):
+        if axes == ("output",):
+            # Shifts and log scales of an affine coupling are two blocks of rows, each in the order of the
+            # features.
+            blocks = 2 if self.coupling == "affine" else 1
+            return tensor.unflatten(0, (blocks, -1)).flip(1).flatten(0, 1)
+        return tensor.flip(axes) if axes else tensor
+
+    @property
+    def coupling(self):
+        """Kind of the couplings, "additive" or "affine"."""
+        return next((m.kind for m in self.modules() if isinstance(m, Coupling)), "additive")
+
+    def to_arrays(self):
+        """Return every parameter as a numpy array, in the order of the features as each step receives them.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+            ``levels.{l}.steps.{s}.actnorm.{bias,log_scale}``, ``...coupling.hidden.{0,1}.weight`` of shape
+            (out, in), ``...coupling.hidden.{0,1}.actnorm.{bias,log_scale}``,
+            ``...coupling.output.{weight,bias,log_scale}``, and ``...mixing.*`` of a permutation other than
+            "reverse". Scales are exp(3 * log_scale).
+        """
+        return {
+            name: self._flip(tensor.detach(), axes).cpu().numpy().copy()
+            for name, tensor, axes in self._tensors()
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays, *, n_levels, n_steps):
+        """Build a flow from what :meth:`to_arrays` returned.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            Everything beside `n_levels` and `n_steps` is read from their names, shapes and dtype. Where the
+            ActNorm parameters are all missing (random weights alone), the flow has yet to be initialised.
+        n_levels, n_steps : int
+            As given to the constructor.
+
+        Returns
+        -------
+        flow : Glow
+
+        Raises
+        ------
+        ValueError
+            If an array is missing, superfluous, or of another shape than the architecture has.
+        """
+        first = "levels.0.steps.0."
+        try:
+            n_features = len(arrays[f"{first}actnorm.bias"])
+            output = arrays.get(f"{first}coupling.output.bias")
+            hidden_width = 1 if output is None else len(arrays[f"{first}coupling.hidden.0.weight"])
+        except KeyError as error:
+            raise ValueError(f"arrays lacks {error}, which every flow has") from None
+        is_affine = output is not None and len(output) == 2 * (n_features - n_features // 2)
+        if f"{first}mixing.lower" in arrays:
+            permutation = "lu"
+        else:
+            permutation = "random" if f"{first}mixing.order" in arrays else "reverse"
+        flow = cls.__new__(cls)
+        flow._build(
+            n_features, n_levels, n_steps, hidden_width, "affine" if is_affine else "additive", permutation
+        )
+        dtype = torch.float64 if arrays[f"{first}actnorm.bias"].dtype == np.float64 else torch.float32
+        flow.to(dtype)
+        flow._load(arrays)
+        flow.initialized = True
+        return flow
+
+    @torch.no_grad()
+    def _load(self, arrays):
+        expected = {name: (tensor, axes) for name, tensor, axes in self._tensors()}
+        if expected.keys() != arrays.keys():
+            missing, superfluous = expected.keys() - arrays.keys(), arrays.keys() - expected.keys()
+            raise ValueError(
+                f"arrays does not fit the architecture: missing {sorted(missing)}, "
+                f"superfluous {sorted(superfluous)}"
+            )
+        for name, (tensor, axes) in expected.items():
+            array = torch.tensor(np.asarray(arrays[name]))
+            if array.shape != tensor.shape:
+                raise ValueError(f"{name} must be of shape {tuple(tensor.shape)}, got {tuple(array.shape)}")
+            tensor.copy_(self._flip(array, axes))

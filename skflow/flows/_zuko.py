@@ -1,0 +1,46 @@
+"""Flows of the library zuko under the interface of :class:`skflow.flows.Glow`."""
+
+from torch import nn
+
+ZUKO_FLOWS = {"nice": "NICE", "realnvp": "RealNVP", "maf": "MAF", "nsf": "NSF", "gf": "GF"}
+
+
+class ZukoFlow(nn.Module):
+    """Thin adapter around a flow of zuko (Rozet et al. 2022, doi:10.5281/zenodo.7625672), Gaussian base.
+
+    Parameters
+    ----------
+    name : {"nice", "realnvp", "maf", "nsf", "gf"}
+        Flow of :mod:`zuko.flows`, taken with its defaults but for the hidden widths.
+    n_features : int
+    hidden_width : int
+        Width of the two hidden layers of each network.
+
+    Raises
+    ------
+    ImportError
+        If zuko is not installed.
+    """
+
+    def __init__(self, name, n_features, hidden_width):
+        super().__init__()
+        try:
+            import zuko
+        except ImportError as error:
+            raise ImportError(
+                f"flow={name!r} is a flow of zuko, which is not installed: pip install 'skflow[zuko]'"
+            ) from error
+        options = {"hidden_features": (hidden_width, hidden_width)}
+        self.flow = getattr(zuko.flows, ZUKO_FLOWS[name])(n_features, **options)
+
+    def forward(self, x):
+        """Map vectors (n, d) to latents (n, d) and the log-determinants (n,)."""
+        return self.flow().transform.call_and_ladj(x)
+
+    def inverse(self, z):
+        """Map latents (n, d) back to vectors."""
+        return self.flow().transform.inv(z)
+
+    def log_prob(self, x):
+        """Log-likelihood of vectors in nats, of shape (n,)."""
+        return self.flow().log_prob(x)
