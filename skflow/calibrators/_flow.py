@@ -20,6 +20,8 @@ from ._input_scaling import input_scaling
 MIN_INIT_ROWS = 64
 # Rows whose likelihood is compared before and after training where no validation rows are held out.
 MAX_PROBE_ROWS = 1024
+# A loss of so many nats per dimension is more than the noise of training.
+FAILURE = 0.05
 # Rows are transformed in chunks of about so many numbers, which stay in the processor's cache.
 CHUNK_SIZE = 2**19
 # Learned by training, of use only for more of it: stays out of pickles.
@@ -341,43 +343,40 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         return loss_curve
 
     def _updates(self, trainer, stream, n_updates, n_batches, probe, is_validation):
-        """Do the updates; go back to the best parameters if the last are worse than the first, or to stop early."""
-        flow = trainer.flow
+        """Do the updates; go back to the best parameters to stop early, or if the last are worse than the first."""
+        # One outlier outweighs the mean of all other rows: it decides nothing unless it was asked to.
+        average = np.mean if is_validation else np.median
         loss_curve, validation_scores = [], []
-        begin = best = self._mean_log_likelihood(flow, probe)
+        begin = best = to_beat = average(self._log_likelihoods(trainer.flow, probe))
+        score, n_no_change = begin, 0
         best_parameters = trainer.snapshot()
-        to_beat, n_no_change = begin, 0
-        score = begin
         with self._progress(n_updates) as progress:
             for update in range(1, n_updates + 1):
-                loss_curve.append(trainer.step(self._to_torch(next(stream), flow)))
+                loss_curve.append(trainer.step(self._to_torch(next(stream), trainer.flow)))
                 progress.update()
                 progress.set_postfix_str(f"{loss_curve[-1]:.4f} bits/dim", refresh=False)
                 if update % n_batches and update < n_updates:
                     continue
-                score = self._mean_log_likelihood(flow, probe)
-                if is_validation:
-                    validation_scores.append(score)
+                score = average(self._log_likelihoods(trainer.flow, probe))
+                validation_scores.append(score)
                 if score > best or not math.isfinite(best):
                     best, best_parameters = score, trainer.snapshot()
-                if score > to_beat + self.tol:
-                    to_beat, n_no_change = score, 0
-                else:
-                    n_no_change += 1
+                to_beat, n_no_change = (
+                    (score, 0) if score > to_beat + self.tol else (to_beat, n_no_change + 1)
+                )
                 if is_validation and n_no_change >= self.n_iter_no_change:
                     break
         if is_validation:
             self.validation_scores_ = np.asarray(validation_scores)
-        failed = not score >= begin
-        if failed or is_validation:
+        has_failed = not score >= begin - FAILURE * self.n_features_in_
+        if has_failed or is_validation:
             trainer.restore(best_parameters)
-        if trainer.n_skipped or failed:
+        if has_failed or trainer.n_skipped:
             warnings.warn(
-                f"{trainer.n_skipped} of {len(loss_curve)} updates were left out, their loss or gradient being "
-                f"not finite; the mean log-likelihood went from {begin:.6g} to {score:.6g} nats a row"
-                + (f", so the parameters that reached {best:.6g} are kept" if failed else "")
-                + f". Try a lower learning_rate than {self.learning_rate} or a larger batch_size than "
-                f"{self.batch_size}.",
+                f"{trainer.n_skipped} of {len(loss_curve)} updates were left out, their loss or gradient not "
+                f"being finite; the log-likelihood went from {begin:.6g} to {score:.6g} nats a row"
+                + (f", so the parameters that reached {best:.6g} are kept" if has_failed else "")
+                + f". Try a learning_rate below {self.learning_rate} or a larger batch_size.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -458,15 +457,13 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         n = max(1, CHUNK_SIZE // X.shape[1])
         return (slice(start, min(start + n, len(X))) for start in range(0, len(X), n))
 
-    def _mean_log_likelihood(self, flow, X):
+    def _log_likelihoods(self, flow, X):
+        """Return the log-likelihood of each row of X, in nats, as the flow sees it."""
         import torch
 
         with torch.inference_mode():
-            log_prob = [
-                flow.log_prob(self._to_torch(X[rows], flow)).cpu().double().sum().item()
-                for rows in self._chunks(X)
-            ]
-        return math.fsum(log_prob) / len(X) if np.all(np.isfinite(log_prob)) else -math.inf
+            chunks = [flow.log_prob(self._to_torch(X[rows], flow)).cpu().numpy() for rows in self._chunks(X)]
+        return np.concatenate(chunks).astype(np.float64)
 
     def _apply(self, X, outputs, function):
         """Fill `outputs` chunk by chunk with what `function(flow, rows)` returns for the rows of X."""
