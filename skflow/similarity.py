@@ -1,5 +1,6 @@
 """From sentence pairs to similarities."""
 
+import reprlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -151,6 +152,8 @@ class CosineSimilarityRegressor(RegressorMixin, BaseEstimator):
         ValueError
             If `y` has not one finite number for each pair.
         """
+        if y is None:
+            raise ValueError("score needs the gold similarity of each pair, got y=None")
         return spearman_score(y, self.predict(X))
 
     def _check_pairs(self, X, *, reset):
@@ -207,7 +210,7 @@ def check_pairs(X, *, name="X"):
     elif isinstance(X, Sequence) and not isinstance(X, str | bytes):
         for position, pair in enumerate(X):
             if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
-                raise ValueError(f"{name}[{position}] is {pair!r}; expected a pair of str.")
+                raise ValueError(f"{name}[{position}] is {reprlib.repr(pair)}; expected a pair of str.")
         columns = [[pair[side] for pair in X] for side in (0, 1)]
     else:
         raise TypeError(f"{name} is a {type(X).__name__}; expected {_EXPECTED}.")

@@ -12,7 +12,7 @@ from _sts_files import (
     write_semeval,
     write_senteval,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skflow.datasets import get_data_home, load_sts
@@ -149,6 +149,7 @@ def test_characters_that_look_like_line_ends_or_quotes_stay_in_the_sentence(sent
     assert data.pairs[data.subset == "FNWN"].tolist() == [[first, second]]
 
 
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.tuples(
