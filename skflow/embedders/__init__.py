@@ -1,1 +1,5 @@
 """Text to sentence vectors."""
+
+from ._bert import BertEmbedder
+
+__all__ = ["BertEmbedder"]

