@@ -159,9 +159,7 @@ def evaluate_pairs(encoder, pairs, y, metric="spearman", *, fit_on="target", sub
     if metric == "auc":
         values = set(np.unique(y).tolist())
         if values not in ({0, 1}, {-1, 1}):
-            raise ValueError(
-                f"metric='auc' needs y of booleans, 0 and 1, or -1 and 1, got the values {values}"
-            )
+            raise ValueError(f"metric='auc' needs y of booleans, 0 and 1, or -1 and 1, got {values}")
     else:
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     sentences = first + second
@@ -305,9 +303,8 @@ def _check_calibrators(calibrators):
     if not calibrators:
         raise ValueError("calibrators is empty; give at least one, such as 'passthrough'")
     for name, calibrator in calibrators.items():
-        if not (
-            _is_passthrough(calibrator) or (hasattr(calibrator, "fit") and hasattr(calibrator, "transform"))
-        ):
+        is_transformer = hasattr(calibrator, "fit") and hasattr(calibrator, "transform")
+        if isinstance(calibrator, type) or not (is_transformer or _is_passthrough(calibrator)):
             raise TypeError(f"calibrator {name!r} must be a transformer or 'passthrough', got {calibrator!r}")
     return dict(calibrators)
 
@@ -351,14 +348,18 @@ class _Figures:
         return float(np.average(figures, weights=weights))
 
 
+def _figure(metric, y, similarity):
+    return 100 * float(_METRICS[metric](y, similarity))
+
+
 def _score(Z, y, subset, metrics):
     similarity = pair_cosines(Z)
     parts = {name: subset == name for name in dict.fromkeys(subset.tolist())}
     return _Figures(
         {name: int(part.sum()) for name, part in parts.items()},
-        {metric: 100 * _METRICS[metric](y, similarity) for metric in metrics},
+        {metric: _figure(metric, y, similarity) for metric in metrics},
         {
-            name: {metric: 100 * _METRICS[metric](y[part], similarity[part]) for metric in metrics}
+            name: {metric: _figure(metric, y[part], similarity[part]) for metric in metrics}
             for name, part in parts.items()
         },
     )

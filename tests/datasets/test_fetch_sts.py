@@ -15,9 +15,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from _sts_files import write_senteval
 
 import skflow
+
+from .._sts_files import write_senteval
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 REPOSITORY = "princeton-nlp/datasets-for-simcse"

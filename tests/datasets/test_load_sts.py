@@ -2,7 +2,12 @@ import shutil
 
 import numpy as np
 import pytest
-from _sts_files import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skflow.datasets import get_data_home, load_sts
+
+from .._sts_files import (
     SUBSETS,
     glue_lines,
     pairs,
@@ -12,10 +17,6 @@ from _sts_files import (
     write_semeval,
     write_senteval,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from skflow.datasets import get_data_home, load_sts
 
 # Numbers of scored pairs: those of the official releases, as every paper on these tasks counts them.
 N_PAIRS = {
