@@ -38,8 +38,8 @@ class InconsistentSkflowVersionWarning(InconsistentVersionWarning):
 class VersionStamped:
     """Mixin that stamps pickles with skflow's version.
 
-    To be placed left of :class:`sklearn.base.BaseEstimator`. The stamp is in the state only, never an attribute
-    of the estimator. A state of another version, or of none, is read with a warning.
+    To be placed left of :class:`sklearn.base.BaseEstimator`. The stamp is in the state only, never an
+    attribute of the estimator. A state of another version, or of none, is read with a warning.
 
     Warns
     -----

@@ -38,7 +38,10 @@ class BaseCalibrator(VersionStamped, ClassNamePrefixFeaturesOutMixin, Transforme
         """
         # The check for infinities sums X up: near the largest float that overflows on the way, harmlessly.
         with np.errstate(over="ignore", invalid="ignore"):
-            return validate_data(self, X, reset=reset, dtype="numeric")
+            X = validate_data(self, X, reset=reset, dtype="numeric")
+            if X.dtype.kind not in "biuf":  # a list with objects in it
+                X = check_array(X, dtype=np.float64, estimator=self, input_name="X")
+        return X
 
     def _validate(self, X, *, reset):
         """Validate X and return it as a C-ordered float32 or float64 array, copied only where it must be."""

@@ -85,13 +85,16 @@ class LinearCalibrator(BaseCalibrator):
         if reset:
             moments = RunningMoments.empty(X.shape[1], full=self._full_covariance)
         else:
-            moments = RunningMoments(self.n_samples_seen_, self.mean_, self._second_moment, self._exponent)
+            moments = RunningMoments(
+                self.n_samples_seen_, self.mean_, self._residual, self._second_moment, self._exponent
+            )
         moments.update(X, sample_weight)
         # What X cannot resolve is no variation. Integers are exact, floats are as fine as their precision.
         resolution = float(np.finfo(X.dtype).eps) if X.dtype.kind == "f" else 0.0
         self._resolution = max(resolution, 0.0 if reset else self._resolution)
         self.n_samples_seen_ = moments.n_samples
         self.mean_ = moments.mean
+        self._residual = moments.residual
         self._second_moment = moments.second
         self._exponent = moments.exponent
         self._solve()

@@ -32,6 +32,8 @@ class RunningMoments:
     n_samples : int or float
         Rows seen, or the sum of their weights.
     mean : ndarray of shape (n_features,)
+    residual : ndarray of shape (n_features,)
+        What the mean lacks by rounding. Without it, variances far off the origin would depend on the pieces.
     second : ndarray of shape (n_features,) or (n_features, n_features)
         Population variances or covariance (divided by the total weight) in units of ``4.0**exponent``.
     exponent : ndarray of int, of shape (n_features,) or ()
@@ -43,19 +45,20 @@ class RunningMoments:
     recommendations", The American Statistician 37(3), doi:10.1080/00031305.1983.10483115.
     """
 
-    def __init__(self, n_samples, mean, second, exponent):
+    def __init__(self, n_samples, mean, residual, second, exponent):
         self.n_samples = n_samples
         self.mean = mean
+        self.residual = residual
         self.second = second
         self.exponent = exponent
 
     @classmethod
     def empty(cls, n_features, *, full):
         """Return the moments of no rows: of whole covariances if `full`, else of variances."""
-        shape = (n_features, n_features) if full else (n_features,)
-        return cls(
-            0, np.zeros(n_features), np.zeros(shape), np.zeros(shape[1:] if not full else (), dtype=int)
-        )
+        zeros = np.zeros(n_features)
+        if full:
+            return cls(0, zeros, zeros, np.zeros((n_features, n_features)), np.zeros((), dtype=int))
+        return cls(0, zeros, zeros, zeros, np.zeros(n_features, dtype=int))
 
     def update(self, X, sample_weight=None):
         """Add the rows of X, of any real dtype, reading them once and in order."""
@@ -78,20 +81,25 @@ class RunningMoments:
         shift = self.mean if self.n_samples else rows[0].astype(np.float64)
 
         deviations, reach, halved = _deviations(rows, shift)
-        delta = share @ deviations
+        centre = share @ deviations  # of the new rows, seen from shift
+        delta = centre - self.residual
         if halved:
             mean = 2 * (shift / 2 + fraction * delta)
+            residual = np.zeros_like(mean)
         else:
-            mean = shift + fraction * delta
+            step = self.residual + fraction * delta
+            mean = shift + step
+            residual = step - (mean - shift)
 
         exponent = self._common_exponent(reach, halved)
         if np.any(exponent) or halved:
-            deviations = np.ldexp(deviations, halved - exponent)
-            delta = np.ldexp(delta, halved - exponent)
+            deviations, centre, delta = (
+                np.ldexp(values, halved - exponent) for values in (deviations, centre, delta)
+            )
         second = self.second
         if np.any(self.exponent):
             second = np.ldexp(second, 2 * (self.exponent - exponent))
-        deviations -= delta
+        deviations -= centre
         if second.ndim == 1:
             within = share @ np.square(deviations)
             between = np.square(delta)
@@ -103,7 +111,8 @@ class RunningMoments:
         within += between
         within *= fraction
         within += (1 - fraction) * second
-        self.n_samples, self.mean, self.second, self.exponent = total, mean, within, exponent
+        self.n_samples, self.mean, self.residual = total, mean, residual
+        self.second, self.exponent = within, exponent
 
     def _common_exponent(self, reach, halved):
         """Return the exponent that keeps the squares of both the old and the new deviations in range."""
@@ -121,9 +130,9 @@ class RunningMoments:
 def _deviations(rows, shift):
     """Return ``rows - shift``, its largest magnitudes, and whether both are halved against overflow."""
     with np.errstate(over="ignore"):
-        deviations = np.subtract(rows, shift, dtype=np.float64)
+        deviations = np.subtract(rows, shift, out=np.empty(rows.shape), casting="same_kind")
     reach = np.maximum(deviations.max(axis=0), -deviations.min(axis=0))
     if np.isfinite(reach).all():
         return deviations, reach, 0
-    deviations = np.divide(rows, 2, dtype=np.float64) - shift / 2
+    np.subtract(rows * 0.5, shift * 0.5, out=deviations)
     return deviations, np.maximum(deviations.max(axis=0), -deviations.min(axis=0)), 1

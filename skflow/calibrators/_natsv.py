@@ -82,6 +82,7 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
 
     _fitted_shapes: ClassVar[dict] = {
         "mean_": ("n_features_in_",),
+        "_residual": ("n_features_in_",),
         "components_": ("n_components_", "n_features_in_"),
         "singular_values_": ("n_components_",),
         "explained_variance_ratio_": ("n_components_",),

@@ -58,6 +58,7 @@ class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
 
     _fitted_shapes: ClassVar[dict] = {
         "mean_": ("n_features_in_",),
+        "_residual": ("n_features_in_",),
         "var_": ("n_features_in_",),
         "scale_": ("n_features_in_",),
         "_second_moment": ("n_features_in_",),
@@ -94,7 +95,12 @@ class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
         dtype = self._precision(X.dtype, self.scale_)
         exponent = self._guard_exponent()
         scale = np.ldexp(self.scale_, -exponent).astype(dtype)
-        return self._map_chunks(lambda rows: self._centre(rows, dtype, exponent) / scale, X)
+
+        def standardize(rows):
+            centred = self._centre(rows, dtype, exponent)
+            return np.divide(centred, scale, out=centred)
+
+        return self._map_chunks(standardize, X)
 
     def inverse_transform(self, X):
         """Undo `transform`: a constant feature gets its mean back.

@@ -108,6 +108,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
 
     _fitted_shapes: ClassVar[dict] = {
         "mean_": ("n_features_in_",),
+        "_residual": ("n_features_in_",),
         "components_": ("n_components_", "n_features_in_"),
         "explained_variance_": ("n_components_",),
         "explained_variance_ratio_": ("n_components_",),
@@ -219,7 +220,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
     def _product_dtype(self, dtype):
         """Return the dtype to multiply in: float64 where gains differ so much that float32 rounding shows."""
         signal = self._deviations[self._deviations > 0]
-        if signal.size and signal[0] > 2**12 * signal[-1]:
+        if signal.size and signal[-1] < signal[0] / 2**12:
             return np.dtype(np.float64)
         return self._precision(dtype, signal)
 

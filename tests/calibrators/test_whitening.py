@@ -1,0 +1,218 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.decomposition import PCA
+from sklearn.metrics.pairwise import cosine_similarity
+
+from skflow.calibrators import WhiteningCalibrator
+
+
+@pytest.fixture(name="X")
+def fixture_x():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(300, 12)) * np.arange(12, 0, -1) @ rng.normal(size=(12, 12)) + 5
+
+
+def covariance(Z):
+    return np.cov(Z.T.astype(np.float64), ddof=0)
+
+
+class TestValues:
+    def test_by_hand(self):
+        """The cross of a long and a short bar: variances 8 and 1/2 along the axes."""
+        X = np.array([[9.0, 1.0], [1.0, 1.0], [5.0, 2.0], [5.0, 0.0]])
+        calibrator = WhiteningCalibrator().fit(X)
+        np.testing.assert_allclose(calibrator.explained_variance_, [8, 0.5])
+        np.testing.assert_allclose(calibrator.explained_variance_ratio_, [8 / 8.5, 0.5 / 8.5])
+        np.testing.assert_allclose(calibrator.components_, np.eye(2), atol=1e-15)
+        root = np.sqrt(2)
+        expected = [[root, 0], [-root, 0], [0, root], [0, -root]]
+        np.testing.assert_allclose(calibrator.transform(X), expected, atol=1e-15)
+
+    @pytest.mark.parametrize("strength", [0, 0.25, 1])
+    def test_numpy(self, X, strength):
+        """A few lines by another road: singular values of the centred rows instead of a covariance."""
+        centred = X - X.mean(axis=0)
+        _, singular_values, right = np.linalg.svd(centred, full_matrices=False)
+        gains = (singular_values / np.sqrt(len(X))) ** -strength
+        zca = centred @ right.T * gains @ right
+        Z = WhiteningCalibrator(method="zca", strength=strength).fit_transform(X)
+        np.testing.assert_allclose(Z, zca, atol=1e-9)
+        pca = np.abs(centred @ right.T * gains)  # up to the signs of the axes
+        np.testing.assert_allclose(
+            np.abs(WhiteningCalibrator(strength=strength).fit_transform(X)), pca, atol=1e-9
+        )
+
+    def test_scikit_learn(self, X):
+        """PCA whitens by the sample covariance: a factor of sqrt(n / (n - 1)), up to signs."""
+        theirs = PCA(whiten=True, svd_solver="full").fit_transform(X) * np.sqrt(300 / 299)
+        np.testing.assert_allclose(np.abs(WhiteningCalibrator().fit_transform(X)), np.abs(theirs), rtol=1e-8)
+
+    @pytest.mark.parametrize("method", ["pca", "zca"])
+    @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-10), (np.float32, 1e-4)])
+    def test_identity_covariance(self, X, method, dtype, atol):
+        Z = WhiteningCalibrator(method=method).fit_transform(X.astype(dtype))
+        np.testing.assert_allclose(covariance(Z), np.eye(12), atol=atol)
+        np.testing.assert_allclose(Z.mean(axis=0, dtype=np.float64), 0, atol=atol)
+
+    def test_real_vectors(self, embeddings):
+        """The lower layers have one direction without signal, the last has two constant features."""
+        for X, dead in zip(embeddings, [1, 1, 2], strict=True):
+            for method in ("pca", "zca"):
+                calibrator = WhiteningCalibrator(method=method).fit(X)
+                assert X.shape[1] - calibrator.rank_ >= dead
+                eigenvalues = np.linalg.eigvalsh(covariance(calibrator.transform(X)))
+                np.testing.assert_allclose(eigenvalues[-calibrator.rank_ :], 1, atol=1e-4)
+                np.testing.assert_allclose(eigenvalues[: -calibrator.rank_], 0, atol=1e-9)
+
+    def test_badly_conditioned_float32(self):
+        """Standard deviations over a factor of 30,000: products in float32 alone would be off by percents."""
+        rng = np.random.default_rng(0)
+        axes = np.linalg.qr(rng.normal(size=(20, 20)))[0]
+        X = (rng.normal(size=(500, 20)) * np.logspace(0, 4.5, 20) @ axes).astype(np.float32)
+        Z = WhiteningCalibrator(method="zca").fit_transform(X)
+        assert Z.dtype == np.float32
+        np.testing.assert_allclose(covariance(Z), np.eye(20), atol=1e-5)
+
+    @pytest.mark.parametrize("strength", [0, 0.3, 1])
+    def test_methods_differ_by_a_rotation(self, X, strength):
+        pca = WhiteningCalibrator(strength=strength).fit_transform(X)
+        zca = WhiteningCalibrator(method="zca", strength=strength).fit_transform(X)
+        np.testing.assert_allclose(cosine_similarity(pca), cosine_similarity(zca), atol=1e-9)
+
+    def test_zca_moves_least(self, X):
+        """Kessy et al. (2018): of all whitenings, ZCA keeps closest to the centred rows."""
+        centred = X - X.mean(axis=0)
+        zca = WhiteningCalibrator(method="zca").fit_transform(X)
+        rng = np.random.default_rng(0)
+        for _ in range(5):
+            rotation = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+            assert np.linalg.norm(zca - centred) < np.linalg.norm(zca @ rotation - centred)
+
+
+class TestStrength:
+    def test_zero_only_centres(self, X):
+        Z = WhiteningCalibrator(method="zca", strength=0).fit_transform(X)
+        np.testing.assert_allclose(Z, X - X.mean(axis=0), atol=1e-11)
+        rotated = WhiteningCalibrator(strength=0).fit_transform(X)
+        np.testing.assert_allclose(cosine_similarity(rotated), cosine_similarity(Z), atol=1e-11)
+
+    @settings(deadline=None, max_examples=25)
+    @given(strength=st.floats(0, 1))
+    def test_eigenvalues(self, strength):
+        """The variance along an axis goes from v to v**(1 - strength)."""
+        variances = np.array([100.0, 1.0, 0.01])
+        X = np.vstack([np.diag(np.sqrt(3 * variances)), -np.diag(np.sqrt(3 * variances))])
+        calibrator = WhiteningCalibrator(strength=strength).fit(X)
+        np.testing.assert_allclose(
+            covariance(calibrator.transform(X)), np.diag(variances ** (1 - strength)), atol=1e-12
+        )
+
+    def test_needs_no_new_fit(self, X):
+        calibrator = WhiteningCalibrator(method="zca").fit(X).set_params(strength=0.5)
+        expected = WhiteningCalibrator(method="zca", strength=0.5).fit_transform(X)
+        np.testing.assert_array_equal(calibrator.transform(X), expected)
+
+
+class TestComponents:
+    @pytest.mark.parametrize("n_components", [1, 5, 12])
+    def test_keeps_the_leading(self, X, n_components):
+        whole = WhiteningCalibrator().fit(X)
+        part = WhiteningCalibrator(n_components).fit(X)
+        assert part.components_.shape == (n_components, 12)
+        assert (np.diff(part.explained_variance_) <= 0).all()
+        np.testing.assert_allclose(part.transform(X), whole.transform(X)[:, :n_components], atol=1e-8)
+
+    def test_zca_keeps_the_space(self, X):
+        """The output has all columns and rank n_components: it is the full one, projected."""
+        part = WhiteningCalibrator(4, method="zca").fit(X)
+        Z = part.transform(X)
+        assert Z.shape == X.shape
+        assert np.linalg.matrix_rank(Z) == 4
+        full = WhiteningCalibrator(method="zca").fit_transform(X)
+        np.testing.assert_allclose(Z, full @ part.components_.T @ part.components_, atol=1e-8)
+
+    def test_signs(self, X):
+        for rows in (X, -X):
+            components = WhiteningCalibrator().fit(rows).components_
+            assert (components[np.arange(12), np.abs(components).argmax(axis=1)] > 0).all()
+            np.testing.assert_allclose(components @ components.T, np.eye(12), atol=1e-13)
+
+    def test_more_than_features(self, X):
+        with pytest.raises(ValueError, match=r"n_components=13 must be at most .* n_features=12"):
+            WhiteningCalibrator(13).fit(X)
+
+    @pytest.mark.parametrize(
+        ("parameter", "value"),
+        [
+            ("n_components", 0),
+            ("n_components", 1.5),
+            ("method", "cholesky"),
+            ("strength", -0.1),
+            ("strength", 1.1),
+            ("strength", None),
+            ("tol", -1e-3),
+            ("tol", 1.0),
+        ],
+    )
+    def test_bad_parameters(self, X, parameter, value):
+        with pytest.raises(ValueError, match=f"'{parameter}' parameter of WhiteningCalibrator"):
+            WhiteningCalibrator(**{parameter: value}).fit(X)
+
+
+class TestDirectionsWithoutSignal:
+    @pytest.mark.parametrize("strength", [0, 0.5, 1])
+    @pytest.mark.parametrize("method", ["pca", "zca"])
+    def test_map_to_zero(self, strength, method):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(100, 3)) @ rng.normal(size=(3, 8)) + 1
+        calibrator = WhiteningCalibrator(method=method, strength=strength).fit(X)
+        assert calibrator.rank_ == 3
+        assert calibrator.n_components_ == 8
+        np.testing.assert_array_equal(calibrator.explained_variance_[3:], 0)
+        off_plane = np.linalg.svd(X - X.mean(axis=0))[2][3:]
+        Z = calibrator.transform(X[:5] + 100 * off_plane[:5])
+        np.testing.assert_allclose(Z, calibrator.transform(X[:5]), atol=1e-10)
+
+    def test_tol(self):
+        """Variances 1, 1e-4 and 1e-8 of the largest."""
+        X = np.vstack([np.diag([1, 1e-2, 1e-4]), -np.diag([1, 1e-2, 1e-4])])
+        ranks = [WhiteningCalibrator(tol=tol).fit(X).rank_ for tol in (0, 1e-10, 1e-6, 1e-3)]
+        assert ranks == [3, 3, 2, 1]
+
+    def test_rounding_errors_are_no_signal_without_tol(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 8))
+        assert WhiteningCalibrator(tol=0).fit(X).rank_ == 3
+
+    @pytest.mark.parametrize("n_samples", [1, 2, 5])
+    def test_few_rows(self, n_samples):
+        X = np.random.default_rng(0).normal(size=(n_samples, 40))
+        calibrator = WhiteningCalibrator().fit(X)
+        Z = calibrator.transform(X)
+        assert Z.shape == (n_samples, 40)
+        assert calibrator.rank_ == n_samples - 1
+        np.testing.assert_array_equal(Z[:, n_samples - 1 :], 0)
+        expected = np.zeros((40, 40))
+        expected[range(n_samples - 1), range(n_samples - 1)] = 1
+        np.testing.assert_allclose(Z.T @ Z / n_samples, expected, atol=1e-12)
+
+
+class TestInverse:
+    @pytest.mark.parametrize("method", ["pca", "zca"])
+    @pytest.mark.parametrize("strength", [0, 0.5, 1])
+    @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-11), (np.float32, 1e-3)])
+    def test_round_trip(self, X, method, strength, dtype, atol):
+        calibrator = WhiteningCalibrator(method=method, strength=strength).fit(X.astype(dtype))
+        back = calibrator.inverse_transform(calibrator.transform(X.astype(dtype)))
+        assert back.dtype == dtype
+        np.testing.assert_allclose(back, X, atol=atol)
+
+    @pytest.mark.parametrize("method", ["pca", "zca"])
+    def test_is_the_projection_where_directions_were_dropped(self, X, method):
+        calibrator = WhiteningCalibrator(4, method=method).fit(X)
+        back = calibrator.inverse_transform(calibrator.transform(X))
+        centred = X - X.mean(axis=0)
+        top = np.linalg.svd(centred)[2][:4]
+        np.testing.assert_allclose(back, X.mean(axis=0) + centred @ top.T @ top, atol=1e-10)
