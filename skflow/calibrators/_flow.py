@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import BaseCalibrator, working_dtype
-from ._input_scaling import input_scaling
+from ._input_scaling import input_scaling, typical_rows
 
 # The data-dependent initialisation estimates means and variances: from two or four rows it is useless.
 MIN_INIT_ROWS = 64
@@ -93,8 +93,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     Attributes
     ----------
     loss_curve_ : ndarray of shape (n_iter_,)
-        Minus log-likelihood of each batch before its update, in bits per dimension of the vectors as the flow
-        sees them (see `scale_`).
+        Minus mean log-likelihood of each batch before its update, in bits per dimension.
     validation_scores_ : ndarray of shape (n_epochs,)
         Mean log-likelihood of the held-out rows after each epoch, in nats a row; with early stopping only.
     n_iter_ : int
@@ -242,9 +241,8 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         if not goes_on:
             self._begin(X)
         self.validation_scores_ = np.empty(0)
-        loss_curve = self._train(X, rows, held_out, rng, goes_on)
-        self.loss_curve_ = np.asarray(loss_curve)
-        self.n_iter_ = len(loss_curve)
+        self.loss_curve_ = self._train(X, rows, held_out, rng, goes_on)
+        self.n_iter_ = len(self.loss_curve_)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -325,7 +323,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
                 else:
                     chosen = rng.permutation(n_rows)[: max(self.batch_size, MIN_INIT_ROWS)]
                     first = X[chosen if rows is None else rows[chosen]]
-                flow.initialize(self._to_torch(first, flow))
+                flow.initialize(self._to_torch(typical_rows(first), flow))
             trainer = Trainer(
                 flow,
                 learning_rate=self.learning_rate,
@@ -343,7 +341,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         return loss_curve
 
     def _updates(self, trainer, stream, n_updates, n_batches, probe, is_validation):
-        """Do the updates; go back to the best parameters to stop early, or if the last are worse than the first."""
+        """Do the updates; to stop early, or where the last parameters are no good, go back to the best."""
         # One outlier outweighs the mean of all other rows: it decides nothing unless it was asked to.
         average = np.mean if is_validation else np.median
         loss_curve, validation_scores = [], []
@@ -367,8 +365,10 @@ class NormalizingFlowCalibrator(BaseCalibrator):
                 if is_validation and n_no_change >= self.n_iter_no_change:
                     break
         if is_validation:
-            self.validation_scores_ = np.asarray(validation_scores)
-        has_failed = not score >= begin - FAILURE * self.n_features_in_
+            self.validation_scores_ = np.asarray(validation_scores) - self._log_scaling()
+        # Held-out rows may well get less likely: that is what stopping early is for.
+        worst = -math.inf if is_validation else begin - FAILURE * self.n_features_in_
+        has_failed = not (math.isfinite(score) and score >= worst)
         if has_failed or is_validation:
             trainer.restore(best_parameters)
         if has_failed or trainer.n_skipped:
@@ -380,7 +380,11 @@ class NormalizingFlowCalibrator(BaseCalibrator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return loss_curve
+        return np.asarray(loss_curve) + self._log_scaling() / (self.n_features_in_ * math.log(2))
+
+    def _log_scaling(self):
+        """Return by how many nats the scaling raises the likelihood of a row."""
+        return np.log(self.scale_).sum()
 
     def _progress(self, n_updates):
         from tqdm.auto import tqdm
@@ -444,14 +448,16 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
         return getattr(torch, "float32" if device.type == "mps" else dtype or self._dtype)
 
-    def _to_torch(self, X, flow):
-        """Scale rows of X and put them where the flow is."""
+    def _to_torch(self, X, flow, *, is_latent=False):
+        """Scale rows of X, unless they are latents, and put them where the flow is."""
         import torch
 
         like = next(flow.parameters())
-        if self._is_scaled:
+        if self._is_scaled and not is_latent:
             X = (X - self.offset_) / self.scale_
-        return torch.as_tensor(np.ascontiguousarray(X), dtype=like.dtype, device=like.device)
+        # torch wants to be able to write to what it is given: rows of a read-only file are copied.
+        X = np.require(X, requirements=["C", "W"])
+        return torch.as_tensor(X, dtype=like.dtype, device=like.device)
 
     def _chunks(self, X):
         n = max(1, CHUNK_SIZE // X.shape[1])
@@ -461,7 +467,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """Return the log-likelihood of each row of X, in nats, as the flow sees it."""
         import torch
 
-        with torch.inference_mode():
+        with torch.no_grad():
             chunks = [flow.log_prob(self._to_torch(X[rows], flow)).cpu().numpy() for rows in self._chunks(X)]
         return np.concatenate(chunks).astype(np.float64)
 
@@ -474,7 +480,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         device = resolve_device(self.device, fall_back=True)
         flow = self._rebuilt()
         flow = flow.to(device=device, dtype=self._torch_dtype(device, working_dtype(X.dtype).name))
-        with torch.inference_mode():
+        with torch.no_grad():
             for rows in self._chunks(X):
                 outputs[rows] = function(flow, X[rows])
         return outputs
@@ -514,11 +520,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         X = self._validate_calibrated(X, self.n_features_in_)
 
         def invert(flow, z):
-            like = next(flow.parameters())
-            import torch
-
-            z = torch.as_tensor(np.ascontiguousarray(z), dtype=like.dtype, device=like.device)
-            x = flow.inverse(z).cpu().numpy()
+            x = flow.inverse(self._to_torch(z, flow, is_latent=True)).cpu().numpy()
             return x * self.scale_ + self.offset_ if self._is_scaled else x
 
         return self._apply(X, np.empty(X.shape, dtype=working_dtype(X.dtype)), invert)
@@ -541,7 +543,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         log_prob = self._apply(
             X, np.empty(len(X)), lambda flow, x: flow.log_prob(self._to_torch(x, flow)).cpu().numpy()
         )
-        return log_prob - np.log(self.scale_).sum()
+        return log_prob - self._log_scaling()
 
     def score(self, X, y=None):
         """Compute the mean log-likelihood of X, in nats a row.

@@ -52,3 +52,17 @@ def input_scaling(X, *, standardize):
     offset = np.where(is_ordinary, 0.0, median)
     scale = np.where(is_ordinary | is_constant | (spread == 0), 1.0, spread)
     return offset, scale
+
+
+def typical_rows(X):
+    """Return the rows of X without those far from all others in some feature, unless that is every row.
+
+    One outlier among the rows that initialise an ActNorm would make its scale so small that the other rows
+    become one point.
+    """
+    quartile1, median, quartile3 = np.percentile(X, [25, 50, 75], axis=0)
+    spread = quartile3 - quartile1
+    is_typical = (np.abs(X - median) <= np.where(spread > 0, MAX_OFFSET_IN_SPREADS * spread, np.inf)).all(
+        axis=1
+    )
+    return X[is_typical] if is_typical.any() else X

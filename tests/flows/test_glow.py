@@ -1,0 +1,172 @@
+"""Glow: agreement with the reference, exact inverses, and log-determinants against autograd's Jacobian."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from skflow.flows import Glow
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def trained_looking(n_features, *, dtype=torch.float64, **options):
+    """A flow whose every parameter is random: right after construction the couplings are the identity."""
+    flow = Glow(n_features, generator=seeded(), **options).to(dtype)
+    flow.initialize(torch.randn(64, n_features, generator=seeded(1), dtype=dtype))
+    generator = seeded(2)
+    with torch.no_grad():
+        for p in flow.parameters():
+            p.add_(0.02 * torch.randn(p.shape, generator=generator, dtype=dtype))
+    return flow
+
+
+VARIANTS = [(c, p) for c in ("additive", "affine") for p in ("reverse", "random", "lu")]
+
+
+@pytest.mark.parametrize("width", [16, 384])
+def test_reference_latents_and_likelihood(shared, width):
+    # ../shared/reference: computed in float64 by a public port of BERT-flow on real sentence vectors.
+    reference = np.load(shared / "reference" / f"glow_{width}.npz")
+    arrays = {k.removeprefix("final."): v for k, v in reference.items() if k.startswith("final.")}
+    flow = Glow.from_arrays(arrays, n_levels=int(reference["n_levels"]), n_steps=int(reference["n_steps"]))
+    x = torch.tensor(reference["held_out"])
+    with torch.no_grad():
+        assert_allclose(flow(x)[0].numpy(), reference["z_held_out"], rtol=0, atol=1e-8)
+        assert_allclose(flow.log_prob(x).numpy(), reference["log_prob_held_out"], rtol=1e-8)
+        assert_allclose(flow.inverse(flow(x)[0]).numpy(), x.numpy(), rtol=0, atol=1e-10)
+    for name, array in flow.to_arrays().items():
+        np.testing.assert_array_equal(array, arrays[name], err_msg=name)
+
+
+@pytest.mark.parametrize("width", [16, 384])
+def test_reference_initialisation(shared, width):
+    reference = np.load(shared / "reference" / f"glow_{width}.npz")
+    sizes = {"n_levels": int(reference["n_levels"]), "n_steps": int(reference["n_steps"])}
+    arrays = Glow(width, **sizes).double().to_arrays()
+    arrays |= {k.removeprefix("init."): v for k, v in reference.items() if k.startswith("init.")}
+    flow = Glow.from_arrays(arrays, **sizes)
+    flow.initialize(torch.tensor(reference["batches"][0]))
+    for name, array in flow.to_arrays().items():
+        assert_allclose(array, reference[f"after_init.{name}"], rtol=0, atol=1e-8, err_msg=name)
+    with torch.no_grad():
+        z = flow(torch.tensor(reference["batches"][0]))[0].numpy()
+    assert_allclose(z, reference["z_first_batch"], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(("coupling", "permutation"), VARIANTS)
+@pytest.mark.parametrize("n_features", [1, 2, 3, 7, 12])
+def test_log_det_is_that_of_the_jacobian(coupling, permutation, n_features):
+    flow = trained_looking(n_features, coupling=coupling, permutation=permutation)
+    for row in torch.randn(3, n_features, generator=seeded(3), dtype=torch.float64):
+        jacobian = torch.autograd.functional.jacobian(lambda x: flow(x[None])[0][0], row)
+        expected = torch.linalg.slogdet(jacobian).logabsdet.item()
+        assert flow(row[None])[1].item() == pytest.approx(expected, abs=1e-10)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(1, 40),
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(1, 40),
+    st.sampled_from(VARIANTS),
+    st.sampled_from([(torch.float64, 1e-9), (torch.float32, 2e-3)]),
+)
+def test_inverse(n_features, n_levels, n_steps, hidden_width, variant, precision):
+    dtype, tolerance = precision
+    flow = trained_looking(
+        n_features,
+        dtype=dtype,
+        n_levels=n_levels,
+        n_steps=n_steps,
+        hidden_width=hidden_width,
+        coupling=variant[0],
+        permutation=variant[1],
+    )
+    x = torch.randn(9, n_features, generator=seeded(4), dtype=dtype)
+    with torch.no_grad():
+        z, log_det = flow(x)
+        assert z.shape == x.shape
+        assert log_det.shape == (9,)
+        assert_allclose(flow.inverse(z), x, rtol=tolerance, atol=tolerance)
+        assert_allclose(flow(flow.inverse(x))[0], x, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("coupling", "permutation"), VARIANTS)
+@pytest.mark.parametrize("n_features", [1, 2, 5, 8])
+def test_arrays_round_trip(coupling, permutation, n_features):
+    flow = trained_looking(n_features, coupling=coupling, permutation=permutation)
+    copy = Glow.from_arrays(flow.to_arrays(), n_levels=len(flow.levels), n_steps=3)
+    x = torch.randn(4, n_features, generator=seeded(5), dtype=torch.float64)
+    with torch.no_grad():
+        assert torch.equal(copy(x)[0], flow(x)[0])
+        assert torch.equal(copy.log_prob(x), flow.log_prob(x))
+
+
+def test_building_from_arrays_draws_nothing():
+    arrays = Glow(4, generator=seeded()).to_arrays()
+    before = torch.get_rng_state()
+    Glow.from_arrays(arrays, n_levels=3, n_steps=3)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_reversal_by_bookkeeping_is_reversal():
+    # One additive step written out from its definition: normalise, reverse, shift the second half.
+    flow = trained_looking(5, n_levels=1, n_steps=2)
+    arrays = flow.to_arrays()
+    x = torch.randn(6, 5, generator=seeded(6), dtype=torch.float64).numpy()
+    expected = x
+    for step in ("levels.0.steps.0.", "levels.0.steps.1."):
+        p = {k.removeprefix(step): v for k, v in arrays.items() if k.startswith(step)}
+        expected = np.exp(3 * p["actnorm.log_scale"]) * (expected + p["actnorm.bias"])
+        expected = expected[:, ::-1]
+        h = expected[:, :2]
+        for i in (0, 1):
+            name = f"coupling.hidden.{i}."
+            h = h @ p[f"{name}weight"].T + p[f"{name}actnorm.bias"]
+            h = np.maximum(np.exp(3 * p[f"{name}actnorm.log_scale"]) * h, 0)
+        shift = h @ p["coupling.output.weight"].T + p["coupling.output.bias"]
+        shift *= np.exp(3 * p["coupling.output.log_scale"])
+        expected = np.hstack([expected[:, :2], expected[:, 2:] + shift])
+    with torch.no_grad():
+        assert_allclose(flow(torch.tensor(x))[0].numpy(), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_initialisation_normalises_and_leaves_constant_units_alone():
+    x = torch.randn(200, 6, generator=seeded(7), dtype=torch.float64) * 5 + 2
+    x[:, 2] = 7.0
+    flow = Glow(6, n_levels=1, n_steps=1, generator=seeded()).double()
+    flow.initialize(x)
+    with torch.no_grad():
+        z = flow(x)[0]
+    varying = [0, 1, 3, 4, 5]
+    # The recipe divides by the standard deviation plus 1e-6.
+    assert_allclose(z.flip(1)[:, varying].std(dim=0, correction=0), 1, atol=1e-5)
+    assert_allclose(z.mean(dim=0), 0, atol=1e-12)
+    assert flow.levels[0][0].actnorm.log_scale[2].item() == 0
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ValueError, match=r"coupling must be one of .*'rotary'"):
+        Glow(4, coupling="rotary")
+    with pytest.raises(ValueError, match=r"permutation must be one of .*'none'"):
+        Glow(4, permutation="none")
+    with pytest.raises(ValueError, match="n_steps must be at least 1, got 0"):
+        Glow(4, n_steps=0)
+
+
+def test_wrong_arrays_are_named():
+    arrays = Glow(4).to_arrays()
+    with pytest.raises(ValueError, match=r"levels\.0\.steps\.0\.actnorm\.bias"):
+        Glow.from_arrays({}, n_levels=3, n_steps=3)
+    lacking = {k: v for k, v in arrays.items() if k != "levels.0.steps.1.actnorm.bias"}
+    with pytest.raises(ValueError, match=r"missing \['levels\.0\.steps\.1\.actnorm\.bias'\]"):
+        Glow.from_arrays(lacking, n_levels=3, n_steps=3)
+    name = "levels.0.steps.1.coupling.output.bias"
+    with pytest.raises(ValueError, match=rf"{name} must be of shape \(2,\), got \(3,\)"):
+        Glow.from_arrays(arrays | {name: np.zeros(3)}, n_levels=3, n_steps=3)

@@ -1,0 +1,116 @@
+"""The training step: agreement with the reference, and the hand-written gradient against autograd."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from skflow.flows import Glow
+from skflow.flows._gradient import GlowGradient
+from skflow.flows._training import AutogradGradient, Trainer, gradient_of, one_thread
+from tests.flows.test_glow import seeded, trained_looking
+
+RECIPE = {"learning_rate": 1e-3, "weight_decay": 0.01, "max_grad_norm": 1.0}
+
+
+@pytest.mark.parametrize("gradient", ["analytic", "autograd"])
+@pytest.mark.parametrize("width", [16, 384])
+def test_reference_training(shared, width, gradient, monkeypatch):
+    # ../shared/reference: 20 updates in float64 by a public port of BERT-flow on real sentence vectors.
+    if gradient == "autograd":
+        monkeypatch.setattr("skflow.flows._training.gradient_of", AutogradGradient)
+    reference = np.load(shared / "reference" / f"glow_{width}.npz")
+    arrays = {k.removeprefix("after_init."): v for k, v in reference.items() if k.startswith("after_init.")}
+    flow = Glow.from_arrays(arrays, n_levels=int(reference["n_levels"]), n_steps=int(reference["n_steps"]))
+    trainer = Trainer(flow, **RECIPE)
+    losses, grad_norms = [], []
+    for batch in reference["batches"]:
+        losses.append(trainer.step(torch.tensor(batch)))
+        grad_norms.append(trainer.grad_norm)
+    assert_allclose(losses, reference["losses"], rtol=0, atol=1e-8)
+    assert_allclose(grad_norms, reference["grad_norms"], rtol=0, atol=1e-8)
+    for name, array in flow.to_arrays().items():
+        assert_allclose(array, reference[f"final.{name}"], rtol=0, atol=1e-8, err_msg=name)
+
+
+def gradients_of(gradient_type, flow, x):
+    gradient = gradient_type(flow)
+    sizes = [p.numel() for p in gradient.parameters]
+    flat, grad = (torch.zeros(sum(sizes), dtype=x.dtype) for _ in range(2))
+    for p, value, g in zip(gradient.parameters, flat.split(sizes), grad.split(sizes), strict=True):
+        value.copy_(p.detach().reshape(-1))
+        p.data, p.grad = value.view_as(p), g.view_as(p)
+    gradient.bind(flat, grad)
+    with torch.no_grad():
+        loss = gradient(x).item()
+    return loss, {name: p.grad.clone() for name, p in flow.named_parameters()}
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 33), st.integers(1, 4), st.integers(1, 4), st.integers(1, 20), st.integers(1, 30))
+def test_analytic_gradient_is_that_of_autograd(n_features, n_levels, n_steps, hidden_width, n_rows):
+    options = {"n_levels": n_levels, "n_steps": n_steps, "hidden_width": hidden_width}
+    x = torch.randn(n_rows, n_features, generator=seeded(1), dtype=torch.float64)
+    loss, grads = gradients_of(GlowGradient, trained_looking(n_features, **options), x)
+    expected_loss, expected = gradients_of(AutogradGradient, trained_looking(n_features, **options), x)
+    assert loss == pytest.approx(expected_loss, rel=1e-12, abs=1e-12)
+    for name, grad in grads.items():
+        assert_allclose(grad, expected[name], rtol=1e-9, atol=1e-10, err_msg=name)
+
+
+def test_the_published_architecture_gets_the_analytic_gradient():
+    assert isinstance(gradient_of(Glow(4)), GlowGradient)
+    assert isinstance(gradient_of(Glow(4, coupling="affine")), AutogradGradient)
+    assert isinstance(gradient_of(Glow(4, permutation="lu")), AutogradGradient)
+
+
+def test_batches_of_many_sizes_share_a_trainer():
+    together, alone = trained_looking(6), trained_looking(6)
+    trainer = Trainer(together, **RECIPE)
+    for n_rows in (5, 3, 8, 5, 1, 3):
+        x = torch.randn(n_rows, 6, generator=seeded(n_rows), dtype=torch.float64)
+        moments = None if n_rows == 5 and trainer.moments[0].max() == 0 else trainer.moments
+        loss = trainer.step(x)
+        fresh = Trainer(alone, **RECIPE, moments=moments)
+        assert fresh.step(x) == pytest.approx(loss, rel=1e-12)
+    for p, q in zip(together.parameters(), alone.parameters(), strict=True):
+        assert torch.equal(p, q)
+
+
+def test_a_non_finite_batch_is_left_out():
+    flow = trained_looking(4)
+    trainer = Trainer(flow, **RECIPE)
+    trainer.step(torch.randn(8, 4, generator=seeded(1), dtype=torch.float64))
+    before = trainer.snapshot()
+    assert math.isinf(trainer.step(torch.full((8, 4), 1e300, dtype=torch.float64)))
+    assert trainer.n_skipped == 1
+    assert torch.equal(trainer.snapshot(), before)
+    trainer.step(torch.randn(8, 4, generator=seeded(2), dtype=torch.float64))
+    assert trainer.n_skipped == 1
+    assert all(bool(torch.isfinite(p).all()) for p in flow.parameters())
+    assert not torch.equal(trainer.snapshot(), before)
+    trainer.restore(before)
+    assert torch.equal(trainer.snapshot(), before)
+
+
+def test_one_thread_puts_the_number_back():
+    n_threads = torch.get_num_threads()
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == n_threads
+
+
+def test_one_thread_puts_the_number_back_after_an_error():
+    n_threads = torch.get_num_threads()
+
+    @one_thread()
+    def fail():
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert torch.get_num_threads() == n_threads
