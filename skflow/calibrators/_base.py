@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, validate_data
 
-from .._persistence import VersionStamped
+from .._persistence import SavePretrainedMixin, VersionStamped
 
 
 def working_dtype(dtype):
@@ -12,7 +12,9 @@ def working_dtype(dtype):
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
-class BaseCalibrator(VersionStamped, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseCalibrator(
+    SavePretrainedMixin, VersionStamped, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Base class of the calibrators: dense vectors in, as many calibrated vectors out.
 
     A float64 array is computed in float64 and gives float64, everything else (float32, float16, integers) is

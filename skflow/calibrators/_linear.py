@@ -1,5 +1,7 @@
 """What the closed-form calibrators share: streamed moments, transform in chunks, principal axes."""
 
+from numbers import Real
+
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import _fit_context
@@ -99,6 +101,15 @@ class LinearCalibrator(BaseCalibrator):
         self._exponent = moments.exponent
         self._solve()
         return self
+
+    def _check_fitted_state(self):
+        super()._check_fitted_state()
+        for name in ("n_samples_seen_", "_resolution"):
+            value = getattr(self, name, None)
+            if not isinstance(value, Real) or not 0 <= value < np.inf:
+                raise ValueError(f"{name} is {value!r}, expected a number from 0 up")
+        if self._exponent.dtype.kind != "i" or np.any(np.abs(self._exponent) > 1100):
+            raise ValueError("_exponent is not the exponent of a float64")
 
     def _check_parameters(self, X):
         """Raise ValueError where a parameter of the constructor does not suit X."""
