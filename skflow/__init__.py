@@ -1,5 +1,21 @@
 """skflow: make the sentence vectors of a frozen encoder usable for similarity."""
 
 from ._version import __version__
+from .calibrators import (
+    NATSVCalibrator,
+    NormalizingFlowCalibrator,
+    StandardNormalizationCalibrator,
+    WhiteningCalibrator,
+)
+from .embedders import BertEmbedder
+from .similarity import CosineSimilarityRegressor
 
-__all__ = ["__version__"]
+__all__ = [
+    "BertEmbedder",
+    "CosineSimilarityRegressor",
+    "NATSVCalibrator",
+    "NormalizingFlowCalibrator",
+    "StandardNormalizationCalibrator",
+    "WhiteningCalibrator",
+    "__version__",
+]
