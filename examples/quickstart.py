@@ -131,9 +131,8 @@ def main(argv=None):
         subprocess.run(command, check=True)
         same = np.array_equal(np.load(vectors), best.transform(sentences))
         size = output.stat().st_size / 1024
-        print(
-            f"Saved ({size:.0f} kB), loaded in a fresh interpreter: {'the same' if same else 'OTHER'} vectors."
-        )
+        verdict = "the same vectors" if same else "OTHER vectors"
+        print(f"Saved ({size:.0f} kB) and loaded in a fresh interpreter: {verdict}.")
     print(f"Took {time.perf_counter() - began:.0f} seconds.")
     return 0 if same else 1
 
