@@ -5,6 +5,7 @@ sentence may contain characters that `str.splitlines` takes for a line's end.
 """
 
 import math
+import warnings
 import zlib
 from dataclasses import dataclass
 
@@ -122,14 +123,20 @@ def fingerprint(pair):
 
 
 def check_complete(pairs, path, official, *, header_lines=0):
-    """Raise if a file starts as the official one does and has fewer pairs.
+    """Raise if an official file was cut in the middle of its last line, warn if between two lines.
 
-    Such a file was cut between two lines, which its own text cannot tell. A file that starts with another
-    pair is somebody's own and may have any length.
+    A file is the official one if its first pair is. Cut inside a sentence or a score, its last line may still
+    read as a pair, a wrong one: what gives it away is that it has no end. A file of whole lines may be
+    somebody's choice of pairs.
     """
     checksum, n_official = official
-    if pairs and len(pairs) < n_official and fingerprint(pairs[0]) == checksum:
-        problem = (
-            f"the file ends after {len(pairs)} pairs, the official one has {n_official}: it is truncated"
-        )
-        raise parse_error(path, len(pairs) + header_lines, problem)
+    n_pairs, line = len(pairs), len(pairs) + header_lines
+    if n_pairs >= n_official or not pairs or fingerprint(pairs[0]) != checksum:
+        return
+    if not path.read_bytes().endswith(b"\n"):
+        raise parse_error(path, line, f"truncated inside this line, pair {n_pairs} of {n_official}")
+    warnings.warn(
+        f"{path} ends after {n_pairs} of the official file's {n_official} pairs: do not compare figures on it "
+        "with published ones",
+        stacklevel=4,
+    )

@@ -75,6 +75,11 @@ def load_sts(task, data_home=None, split=None):
     OSError
         If the task has to be downloaded and cannot be.
 
+    Warns
+    -----
+    UserWarning
+        If a file starts as the official one does and stops, at a line's end, before it.
+
     See Also
     --------
     fetch_sts : Download the tasks.

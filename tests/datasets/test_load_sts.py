@@ -101,8 +101,8 @@ def test_a_truncated_official_file_is_an_error_wherever_it_is_cut(shared, tmp_pa
     task = {"STS12": "sts12", "STS16": "sts16", "STSBe": "stsb", "SICK_": "sickr"}[name.split("/")[1][:5]]
     rough = int(len(whole) * fraction)
     line_end = whole.index(b"\n", rough) + 1
-    # In the middle of a line, between two lines, and before the end of a line that is otherwise whole.
-    for cut in (rough, line_end, line_end - 1):
+    # Inside a line, and before the end of a line that is otherwise whole.
+    for cut in (rough - 9, line_end - 4, line_end - 1):
         path.write_bytes(whole[:cut])
         with pytest.raises(ValueError, match=rf"{path.name}:\d+: "):
             load_sts(task, home)
@@ -110,13 +110,27 @@ def test_a_truncated_official_file_is_an_error_wherever_it_is_cut(shared, tmp_pa
     load_sts(task, home)
 
 
-def test_both_files_of_a_subset_cut_alike_is_an_error(shared, tmp_path):
+def test_both_files_of_a_subset_cut_in_the_same_line(shared, tmp_path):
     official = shared / "data" / "senteval/STS/STS13-en-test"
     for path in official.iterdir():
         lines = path.read_bytes().splitlines(keepends=True)
-        (tmp_path / path.name).write_bytes(b"".join(lines[:-5] if "FNWN" in path.name else lines))
-    with pytest.raises(ValueError, match=r"STS\.input\.FNWN\.txt:184: .*184 pairs, the official one has 189"):
+        text = b"".join(lines[:-5])[:-2] if "FNWN" in path.name else b"".join(lines)
+        (tmp_path / path.name).write_bytes(text)
+    message = r"STS\.input\.FNWN\.txt:184: truncated inside this line, pair 184 of 189"
+    with pytest.raises(ValueError, match=message):
         load_sts("sts13", tmp_path)
+
+
+def test_the_first_lines_of_an_official_file_are_read_with_a_warning(shared, tmp_path):
+    official = shared / "data" / "senteval/STS/STSBenchmark"
+    for split in ("train", "dev", "test"):
+        lines = (official / f"sts-{split}.csv").read_bytes().splitlines(keepends=True)
+        (tmp_path / f"sts-{split}.csv").write_bytes(b"".join(lines[:50]))
+    with pytest.warns(UserWarning, match="do not compare") as caught:
+        assert len(load_sts("stsb", tmp_path).pairs) == 150
+    for warning, (split, n) in zip(caught, [("train", 5749), ("dev", 1500), ("test", 1379)], strict=True):
+        assert f"sts-{split}.csv ends after 50 of the official file's {n} pairs" in str(warning.message)
+        assert warning.filename == __file__
 
 
 # Formats
