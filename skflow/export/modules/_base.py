@@ -1,0 +1,29 @@
+"""The base classes of sentence-transformers' modules, wherever its version keeps them."""
+
+import torch
+
+try:
+    from sentence_transformers.sentence_transformer.modules import InputModule, Module, Normalize
+except ImportError:  # before version 5.4
+    from sentence_transformers.models import InputModule, Module, Normalize
+
+__all__ = ["FullPrecision", "InputModule", "Module", "Normalize"]
+
+
+class FullPrecision:
+    """Mixin for modules whose tensors follow the model to its device, but not to a narrower dtype.
+
+    To be placed left of the module class. Means and projections lose what they are for in half precision, and
+    cost next to nothing beside the encoder.
+    """
+
+    def _apply(self, fn, recurse=True):
+        def keep_dtype(tensor):
+            probe = fn(tensor.new_empty(0, dtype=torch.float32))
+            if probe.device.type == "mps" and tensor.dtype == torch.float64:
+                tensor = tensor.float()  # mps has no float64
+            if probe.dtype == torch.float32 or not tensor.is_floating_point():
+                return fn(tensor)
+            return tensor.to(probe.device)
+
+        return super()._apply(keep_dtype, recurse)

@@ -1,0 +1,239 @@
+"""A transformer whose token vectors are averages of chosen hidden states."""
+
+import inspect
+import threading
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from ...embedders._encoder import _LONE_SURROGATE
+from ...embedders._hidden_states import HiddenStates
+from ...embedders._pooling import average_layers, resolve_layers
+from ...embedders._text import check_texts
+from ._base import InputModule
+
+
+class LayeredEncoder(InputModule):
+    """Tokenise texts and run a transformer as BertEmbedder with explicit layers does.
+
+    Blocks above the highest layer do not run. Several threads may use the module: they take turns.
+
+    Parameters
+    ----------
+    auto_model : transformers.PreTrainedModel
+        The transformer; of an encoder-decoder, the encoder is used.
+    tokenizer : transformers.PreTrainedTokenizerBase
+        Its tokenizer.
+    layers : sequence of int
+        Hidden states to average, counted as Hugging Face does.
+    max_seq_length : int
+        Number of tokens, special ones included, at which a text is cut.
+    pad_token_id : int
+        Token that fills up short texts, on the right. Nothing sees it.
+    strip, lower_case : bool, default=False
+        Whether texts lose white space at their ends, and capitals, before they are tokenised.
+    mark_special_tokens : bool, default=False
+        Whether the tokens that the tokenizer adds are marked in the feature "special_tokens_mask".
+
+    Raises
+    ------
+    ValueError
+        If there is no such layer.
+    """
+
+    # The main directory has the transformer's own config.json.
+    config_file_name = "layered_encoder_config.json"
+    config_keys = [  # noqa: RUF012 - sentence-transformers' convention
+        "layers",
+        "max_seq_length",
+        "pad_token_id",
+        "strip",
+        "lower_case",
+        "mark_special_tokens",
+    ]
+
+    def __init__(
+        self,
+        auto_model,
+        tokenizer,
+        *,
+        layers,
+        max_seq_length,
+        pad_token_id,
+        strip=False,
+        lower_case=False,
+        mark_special_tokens=False,
+    ):
+        super().__init__()
+        self.auto_model = auto_model.eval()
+        self.tokenizer = tokenizer
+        self.max_seq_length = max_seq_length
+        self.pad_token_id = pad_token_id
+        self.strip = strip
+        self.lower_case = lower_case
+        self.mark_special_tokens = mark_special_tokens
+        encoder = auto_model.get_encoder() if auto_model.config.is_encoder_decoder else auto_model
+        self._takes_types = "token_type_ids" in inspect.signature(encoder.forward).parameters
+        some_token = torch.tensor([[int(pad_token_id == 0)] * 2], device=auto_model.device)
+        with torch.no_grad():
+            self._hidden = HiddenStates(
+                encoder, {"input_ids": some_token, "attention_mask": torch.ones_like(some_token)}
+            )
+        self.layers = list(resolve_layers(tuple(layers), self._hidden.n_layers))
+        self._lock = threading.RLock()
+
+    def preprocess(self, inputs, prompt=None, **kwargs):
+        """Tokenise texts.
+
+        Parameters
+        ----------
+        inputs : sequence of str
+            The texts.
+        prompt : str, default=None
+            Text to put before each.
+
+        Returns
+        -------
+        features : dict of str to tensor of shape (n_texts, n_tokens)
+            Padded on the right.
+        """
+        texts = [self._prepared((prompt or "") + text) for text in check_texts(inputs, name="inputs")]
+        with self._lock:  # tokenizers hold the present limit
+            encoded = self.tokenizer(
+                texts,
+                truncation=True,
+                max_length=self.max_seq_length,
+                padding=False,
+                return_attention_mask=False,
+                return_special_tokens_mask=self.mark_special_tokens,
+                verbose=False,
+            )
+        ids = encoded["input_ids"]
+        features = {
+            "input_ids": _padded(ids, self.pad_token_id),
+            "attention_mask": _padded([[1] * len(row) for row in ids], 0),
+        }
+        if self._takes_types and "token_type_ids" in encoded:
+            features["token_type_ids"] = _padded(encoded["token_type_ids"], 0)
+        if self.mark_special_tokens:
+            features["special_tokens_mask"] = _padded(encoded["special_tokens_mask"], 0)
+        return features
+
+    def tokenize(self, texts, **kwargs):
+        """Tokenise texts; the name of `preprocess` in sentence-transformers before 5.4."""
+        return self.preprocess(texts)
+
+    def _prepared(self, text):
+        if not text.isascii():
+            text = _LONE_SURROGATE.sub("\ufffd", text)  # tokenizers take valid text only
+        if self.strip:
+            text = text.strip()
+        return text.lower() if self.lower_case else text
+
+    def forward(self, features, **kwargs):
+        """Add the entry "token_embeddings", in float32."""
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        inputs = {name: features[name] for name in names if name in features}
+        wanted = tuple(sorted(set(self.layers)))
+        with self._lock:  # hidden states are taken by hooks on the model
+            states = self._hidden(wanted, inputs)
+        average = average_layers(dict(zip(wanted, states, strict=True)), tuple(self.layers))
+        # A text without any token has nothing to attend to, which may give NaN.
+        features["token_embeddings"] = average.masked_fill(inputs["attention_mask"].unsqueeze(-1) == 0, 0.0)
+        return features
+
+    def get_embedding_dimension(self):
+        """Return the length of the token vectors."""
+        return self._hidden.n_features
+
+    # The name of this method in sentence-transformers before 5.4.
+    get_word_embedding_dimension = get_embedding_dimension
+
+    def save(self, output_path, *args, safe_serialization=True, **kwargs):
+        """Save weights as safetensors, whatever `safe_serialization` says, and settings as JSON."""
+        self.auto_model.save_pretrained(output_path)
+        self.tokenizer.save_pretrained(output_path)
+        self.save_config(output_path)
+
+    @classmethod
+    def load(
+        cls,
+        model_name_or_path,
+        subfolder="",
+        token=None,
+        cache_folder=None,
+        revision=None,
+        local_files_only=False,
+        trust_remote_code=False,
+        model_kwargs=None,
+        processor_kwargs=None,
+        tokenizer_kwargs=None,
+        config_kwargs=None,
+        backend="torch",
+        **kwargs,
+    ):
+        """Load the module from a directory or from a model on the Hugging Face hub.
+
+        Parameters
+        ----------
+        model_name_or_path, subfolder, token, cache_folder, revision, local_files_only, trust_remote_code
+            Where from, as :class:`sentence_transformers.SentenceTransformer` is told.
+        model_kwargs, processor_kwargs, tokenizer_kwargs, config_kwargs : dict, default=None
+            For `from_pretrained` of the model, of the tokenizer (under either name) and of its configuration.
+        backend : str, default="torch"
+            Only "torch" has hidden states to choose from.
+
+        Raises
+        ------
+        ValueError
+            If `backend` is another one.
+        """
+        from transformers import AutoConfig, AutoTokenizer
+
+        if backend != "torch":
+            raise ValueError(f"backend={backend!r} gives no hidden states; expected 'torch'.")
+        source = {
+            "subfolder": subfolder,
+            "token": token,
+            "revision": revision,
+            "local_files_only": local_files_only,
+        }
+        settings = cls.load_config(model_name_or_path, cache_folder=cache_folder, **source)
+        options = {"cache_dir": cache_folder, "trust_remote_code": trust_remote_code, **source}
+        tokenizer = AutoTokenizer.from_pretrained(
+            model_name_or_path, **options, **(processor_kwargs or tokenizer_kwargs or {})
+        )
+        config = AutoConfig.from_pretrained(model_name_or_path, **options, **(config_kwargs or {}))
+        # The model's own dtype, unless another is asked for. The option had another name before 4.56.
+        dtype = {"dtype" if hasattr(config, "dtype") else "torch_dtype": "auto"}
+        if {"dtype", "torch_dtype"} & (model_kwargs or {}).keys():
+            dtype = {}
+        auto_model = _model_class(config).from_pretrained(
+            model_name_or_path, config=config, **options, **dtype, **(model_kwargs or {})
+        )
+        return cls(auto_model, tokenizer, **settings)
+
+    # Locks can be neither pickled nor copied.
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._lock = threading.RLock()
+
+
+def _padded(rows, fill):
+    """Return lists of ints as one tensor, padded on the right, at least one column wide."""
+    longest = max(map(len, rows), default=0)
+    if longest == 0:
+        return torch.full((len(rows), 1), fill)
+    return pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], True, fill)
+
+
+def _model_class(config):
+    """Return the class that saved a model where it is transformers' own: the automatic one takes others."""
+    import transformers
+
+    named = getattr(transformers, (config.architectures or [""])[0], None)
+    is_model = inspect.isclass(named) and issubclass(named, transformers.PreTrainedModel)
+    return named if is_model else transformers.AutoModel

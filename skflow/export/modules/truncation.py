@@ -1,0 +1,37 @@
+"""The leading features of sentence vectors, for what comes behind them."""
+
+from ._base import Module
+
+
+class Truncation(Module):
+    """Keep the first features, as `truncate_dim` of a SentenceTransformer does.
+
+    A checkpoint that declares `truncate_dim` cuts its vectors at the very end, which here is in the middle.
+
+    Parameters
+    ----------
+    n_features : int
+        How many to keep.
+    """
+
+    config_keys = ["n_features"]  # noqa: RUF012 - sentence-transformers' convention
+
+    def __init__(self, n_features):
+        super().__init__()
+        self.n_features = n_features
+
+    def forward(self, features):
+        """Cut the entry "sentence_embedding"."""
+        features["sentence_embedding"] = features["sentence_embedding"][:, : self.n_features]
+        return features
+
+    def get_embedding_dimension(self):
+        """Return the number of features kept."""
+        return self.n_features
+
+    # The name of this method in sentence-transformers before 5.4.
+    get_sentence_embedding_dimension = get_embedding_dimension
+
+    def save(self, output_path, *args, **kwargs):
+        """Save the settings in a directory."""
+        self.save_config(output_path)
