@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length, column_or_1d
 
 from .datasets import load_published_sts, load_sts
+from .datasets._layouts import TASKS
 from .embedders._text import check_texts
 from .metrics import pearson_score, spearman_score
 from .similarity import check_pairs, pair_cosines
@@ -26,7 +27,6 @@ __all__ = [
     "evaluate_sts",
 ]
 
-_TASKS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 _AGGREGATES = ("wmean", "mean", "all")
 _SPLITS = ("train", "dev", "test")
 
@@ -41,7 +41,7 @@ _METRICS = {"spearman": spearman_score, "pearson": pearson_score, "auc": _auc}
 
 
 def evaluate_sts(encoder, tasks="all", *, data_home=None, fit_on="target", aggregate="wmean", split="test"):
-    """Score an encoder on the seven tasks of semantic textual similarity.
+    r"""Score an encoder on the seven tasks of semantic textual similarity.
 
     The similarity of a pair is the cosine of its two vectors; the figure of a task is Spearman's rank
     correlation (and Pearson's) with the gold scores.
@@ -89,10 +89,21 @@ def evaluate_sts(encoder, tasks="all", *, data_home=None, fit_on="target", aggre
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from sklearn.feature_extraction.text import TfidfVectorizer
     >>> from skflow.evaluation import evaluate_sts
-    >>> evaluate_sts(TfidfVectorizer(), ["stsb", "sickr"])["stsb"]  # doctest: +SKIP
-    67.41
+    >>> header = "genre\tsentence1\tsentence2\tscore\n"
+    >>> rows = ["main-news\tRain fell.\tIt rained.\t5\n", "main-news\tRain fell.\tA dog fell.\t1.5\n"]
+    >>> with tempfile.TemporaryDirectory() as directory:  # GLUE's layout of STS-B
+    ...     for split in ("train", "dev"):
+    ...         _ = Path(directory, f"{split}.tsv").write_text(header + "".join(rows))
+    ...     result = evaluate_sts(TfidfVectorizer(), "stsb", data_home=directory, split="dev")
+    >>> result  # words alone get this one wrong
+    x 100, aggregate='wmean'
+    task     spearman  pearson  n_pairs
+    stsb      -100.00  -100.00        2
+    average   -100.00  -100.00
     """
     alone = {"encoder": "passthrough"}
     return compare_calibrators(
@@ -184,7 +195,7 @@ def compare_calibrators(
     published=False,
     verbose=1,
 ):
-    """Score many calibrators behind one encoder on the seven STS tasks.
+    r"""Score many calibrators behind one encoder on the seven STS tasks.
 
     Gives what `evaluate_sts` gives for a Pipeline of the encoder and each calibrator, but every sentence is
     embedded once.
@@ -217,12 +228,28 @@ def compare_calibrators(
 
     Examples
     --------
-    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from sklearn.decomposition import TruncatedSVD
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
     >>> from skflow.evaluation import compare_calibrators
-    >>> compare_calibrators(  # doctest: +SKIP
-    ...     TfidfVectorizer(), {"raw": "passthrough", "LSA": TruncatedSVD(100)}, published=True
-    ... )
+    >>> header = "genre\tsentence1\tsentence2\tscore\n"
+    >>> rows = ["main-news\tRain fell.\tIt rained.\t5\n", "main-news\tRain fell.\tA dog fell.\t1.5\n"]
+    >>> with tempfile.TemporaryDirectory() as directory:  # GLUE's layout of STS-B
+    ...     for split in ("train", "dev"):
+    ...         _ = Path(directory, f"{split}.tsv").write_text(header + "".join(rows))
+    ...     comparison = compare_calibrators(
+    ...         TfidfVectorizer(),
+    ...         {"raw": "passthrough", "LSA": TruncatedSVD(2, random_state=0)},
+    ...         "stsb",
+    ...         data_home=directory,
+    ...         split="dev",
+    ...         verbose=0,
+    ...     )
+    >>> round(comparison["raw"]["stsb"], 2)
+    -100.0
+    >>> list(comparison)
+    ['raw', 'LSA']
     """
     from tqdm import tqdm
 
@@ -268,12 +295,12 @@ def _check_choice(name, value, choices):
 
 def _check_tasks(tasks):
     if isinstance(tasks, str):
-        tasks = _TASKS if tasks == "all" else (tasks,)
+        tasks = TASKS if tasks == "all" else (tasks,)
     tasks = list(dict.fromkeys(tasks))
     if not tasks:
-        raise ValueError(f"tasks is empty; give 'all' or some of {list(_TASKS)}")
+        raise ValueError(f"tasks is empty; give 'all' or some of {list(TASKS)}")
     for task in tasks:
-        _check_choice("tasks", task, _TASKS)
+        _check_choice("tasks", task, TASKS)
     return tasks
 
 

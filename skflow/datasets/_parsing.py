@@ -136,7 +136,7 @@ def check_complete(pairs, path, official, *, header_lines=0):
     if not path.read_bytes().endswith(b"\n"):
         raise parse_error(path, line, f"truncated inside this line, pair {n_pairs} of {n_official}")
     warnings.warn(
-        f"{path} ends after {n_pairs} of the official file's {n_official} pairs: do not compare figures on it "
-        "with published ones",
+        f"{path} ends after {n_pairs} of the official file's {n_official} pairs: do not compare figures on "
+        "it with published ones",
         stacklevel=4,
     )
