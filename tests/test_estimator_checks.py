@@ -3,7 +3,12 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skflow.calibrators import NATSVCalibrator, StandardNormalizationCalibrator, WhiteningCalibrator
+from skflow.calibrators import (
+    NATSVCalibrator,
+    NormalizingFlowCalibrator,
+    StandardNormalizationCalibrator,
+    WhiteningCalibrator,
+)
 
 CALIBRATORS = [
     StandardNormalizationCalibrator(),
@@ -15,6 +20,8 @@ CALIBRATORS = [
     WhiteningCalibrator(n_components=2, method="zca"),
     WhiteningCalibrator(method="zca", strength=0.5),
     WhiteningCalibrator(strength=0, tol=0),
+    NormalizingFlowCalibrator(),
+    NormalizingFlowCalibrator(coupling="affine", permutation="lu", n_levels=2, early_stopping=True),
 ]
 
 # scikit-learn 1.6 hands over a generator, which newer versions of pytest refuse.

@@ -1,14 +1,17 @@
 """Pickles, skops files and the safetensors format of every calibrator."""
 
+import contextlib
 import copy
 import io
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
 import warnings
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -41,6 +44,7 @@ CALIBRATORS = [
     ),
 ]
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=lambda c: str(c).replace("\n", ""))
+RELEASES = Path(__file__).parent / "releases"
 X = np.random.default_rng(0).normal(size=(150, 8)) @ np.random.default_rng(1).normal(size=(8, 8)) + 3
 X[:, 5] = 7.0
 
@@ -421,6 +425,37 @@ def load(directory):
             if str(directory) not in str(error):
                 raise
             return error
+
+
+def warns_unless_current(version):
+    if version == skflow.__version__:
+        return contextlib.nullcontext()
+    return pytest.warns(InconsistentSkflowVersionWarning, match=f"saved by skflow {re.escape(version)}")
+
+
+@pytest.mark.parametrize(
+    "release", sorted(path for path in RELEASES.iterdir() if path.is_dir()), ids=lambda p: p.name
+)
+class TestReleases:
+    """Files that each release wrote still load, and give the numbers that they gave."""
+
+    @pytest.mark.parametrize("format", ["pickle", "directory"])
+    def test_load(self, release, format):
+        with np.load(release / "expected.npz") as expected:
+            rows = expected["X"]
+            names = set(expected.files) - {"X"}
+            assert {"standard", "natsv", "whitening", "flow"} <= names
+            for name in sorted(names):
+                with warns_unless_current(release.name):
+                    if format == "pickle":
+                        calibrator = pickle.loads((release / f"{name}.pickle").read_bytes())
+                    else:
+                        calibrator = BaseCalibrator.from_pretrained(release / name)
+                # Another machine may add up in another order.
+                np.testing.assert_allclose(calibrator.transform(rows), expected[name], rtol=1e-9, atol=1e-9)
+
+    def test_small(self, release):
+        assert sum(path.stat().st_size for path in release.rglob("*") if path.is_file()) < 100_000
 
 
 class TestHostileFiles:
