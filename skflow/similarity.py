@@ -10,13 +10,14 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._persistence import VersionStamped
 from .embedders._text import check_texts
 from .metrics import spearman_score
 
 _EXPECTED = "an (n_pairs, 2) array, a list of (str, str) pairs, or a DataFrame with two columns of text"
 
 
-class CosineSimilarityRegressor(RegressorMixin, BaseEstimator):
+class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
     """Predict how similar two sentences are by the cosine of their vectors.
 
     It makes an encoder something that scikit-learn's model selection can score: `X` holds sentence pairs, `y`
@@ -234,17 +235,21 @@ def pair_cosines(Z):
     """
     Z = check_array(Z, accept_sparse="csr", dtype=np.float64, input_name="the encoder's output")
     n_pairs = Z.shape[0] // 2
+    # Rows are scaled by their largest entry first, so that no square leaves the range of floats.
     if scipy.sparse.issparse(Z):
-        scale = abs(Z).max(axis=1).toarray()
-        Z = scipy.sparse.diags(1 / np.where(scale > 0, scale, 1)[:, 0]) @ Z
-        dot = lambda A, B: np.asarray(A.multiply(B).sum(axis=1)).ravel()  # noqa: E731
+        scale = abs(Z).max(axis=1).toarray()[:, 0]
+        Z = scipy.sparse.diags(1 / np.where(scale > 0, scale, 1)) @ Z
     else:
-        # Rows are scaled by their largest entry first, so that no square leaves the range of floats.
         scale = np.max(np.abs(Z), axis=1, keepdims=True)
         Z = Z / np.where(scale > 0, scale, 1)
-        dot = lambda A, B: np.einsum("ij,ij->i", A, B)  # noqa: E731
     A, B = Z[:n_pairs], Z[n_pairs:]
     # The root of the product, not the product of the roots: a vector's cosine with itself is exactly 1.
-    lengths = np.sqrt(dot(A, A) * dot(B, B))
-    cosines = dot(A, B) / np.where(lengths > 0, lengths, 1)
+    lengths = np.sqrt(_row_dots(A, A) * _row_dots(B, B))
+    cosines = _row_dots(A, B) / np.where(lengths > 0, lengths, 1)
     return np.clip(cosines, -1, 1)
+
+
+def _row_dots(A, B):
+    if scipy.sparse.issparse(A):
+        return np.asarray(A.multiply(B).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", A, B)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_regressor
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.model_selection import (
@@ -378,6 +378,18 @@ def test_pickle(mini):
     assert_array_equal(loaded.predict(pairs), model.predict(pairs))
     # No text that it was fitted on is kept.
     assert pairs[0, 0].encode() not in pickle.dumps(model)
+
+
+def test_a_pickle_of_another_version_is_loaded_with_a_warning(monkeypatch):
+    model = CosineSimilarityRegressor(TfidfVectorizer()).fit(PAIRS)
+    monkeypatch.setattr("skflow._persistence.__version__", "0.0.1")
+    saved = pickle.dumps(model)
+    monkeypatch.undo()
+    with pytest.warns(
+        InconsistentVersionWarning, match=r"CosineSimilarityRegressor was saved by skflow 0\.0\.1"
+    ):
+        loaded = pickle.loads(saved)
+    assert_array_equal(loaded.predict(PAIRS), model.predict(PAIRS))
 
 
 def test_refitting_gives_the_same(mini):
