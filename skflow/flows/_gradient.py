@@ -19,6 +19,9 @@ import torch
 
 from ._layers import LOG_SCALE_FACTOR
 
+# Larger batches are computed in slices of so many rows, whose buffers stay in the processor's cache.
+SLICE_ROWS = 128
+
 
 class _Step:
     """Where one step finds its parameters among all of them, and its columns among those of all layers."""
@@ -124,15 +127,15 @@ class GlowGradient:
     def __call__(self, x):
         """Return the loss on the batch `x` in bits per dimension and leave its gradient in every `.grad`."""
         n_rows, n_features = x.shape
-        buffers = self._workspaces.get(n_rows)
-        if buffers is None:
-            # Batches come in few sizes, each met many times; an odd one out is not worth keeping.
-            buffers = _Workspace(self._steps, n_rows, self._n_columns, x)
-            self._workspaces = {**dict(list(self._workspaces.items())[-1:]), n_rows: buffers}
-        self._forward(x, buffers)
+        self._prepare()
         weight = 1.0 / (n_rows * n_features * math.log(2))
-        sum_of_squares = self._backward(buffers, weight)
-        self._collect(buffers, n_features)
+        sum_of_squares = 0.0
+        for index, rows in enumerate(x.split(SLICE_ROWS)):
+            buffers = self._buffers(rows)
+            self._forward(rows, buffers)
+            sum_of_squares = sum_of_squares + self._backward(buffers, weight)
+            self._collect(buffers, beta=min(index, 1))
+        self._finish(n_features)
         log_det = LOG_SCALE_FACTOR * self._log_scale[: self._n_actnorm].sum()
         return (
             0.5 * weight * sum_of_squares
@@ -140,18 +143,30 @@ class GlowGradient:
             - log_det / (n_features * math.log(2))
         )
 
-    def _forward(self, x, buffers):
+    def _buffers(self, rows):
+        n_rows = len(rows)
+        if n_rows not in self._workspaces:
+            # Slices come in few sizes, each met many times: the last two are kept.
+            self._workspaces = dict(list(self._workspaces.items())[-1:])
+            self._workspaces[n_rows] = _Workspace(self._steps, n_rows, self._n_columns, rows)
+        return self._workspaces[n_rows]
+
+    def _prepare(self):
         torch.mul(self._log_scale, LOG_SCALE_FACTOR, out=self._scale).exp_()
         torch.mul(self._scale, self._bias, out=self._shift)
+        for step in self._steps:
+            layers = zip(step.weights, step.dense_scales, step.scaled_weights, strict=True)
+            for weight, scale, scaled in layers:
+                torch.mul(weight, scale, out=scaled)
+
+    def _forward(self, x, buffers):
         buffers.steps[0].x.copy_(x)
         for step, views, following in zip(
             self._steps, buffers.steps, [*buffers.steps[1:], None], strict=True
         ):
             torch.addcmul(step.shift, views.x, step.scale, out=views.y)
             if step.dense:
-                layers = zip(step.weights, step.dense_scales, step.scaled_weights, strict=True)
-                for i, (weight, scale, scaled) in enumerate(layers):
-                    torch.mul(weight, scale, out=scaled)
+                for i, scaled in enumerate(step.scaled_weights):
                     torch.addmm(step.dense_shifts[i], views.inputs[i], scaled.T, out=views.out[i])
                     if i < 2:
                         views.out[i].relu_()
@@ -184,18 +199,21 @@ class GlowGradient:
             following = step, views
         return sum_of_squares
 
-    def _collect(self, buffers, n_features):
-        """Sum over the rows: the gradient of every parameter from those of the layers' outputs."""
-        n = self._n_actnorm
-        torch.mv(buffers.grads.T, buffers.ones, out=self._bias_grad)
+    def _collect(self, buffers, beta):
+        """Sum over the rows; with `beta` 1, add to the sums of the slices before."""
+        self._bias_grad.addmv_(buffers.grads.T, buffers.ones, beta=beta)
         torch.mul(buffers.grads, buffers.values, out=buffers.products)
-        torch.mv(buffers.products.T, buffers.ones, out=self._log_scale_grad)
-        # Where `values` holds an ActNorm's x: sum(g y) = e sum(g x) + e b sum(g).
+        self._log_scale_grad.addmv_(buffers.products.T, buffers.ones, beta=beta)
+        torch.mul(buffers.grads, self._scale, out=buffers.products)
+        for step, views in zip(self._steps, buffers.steps, strict=True):
+            for i, grad in enumerate(step.weight_grads):
+                grad.addmm_(views.scaled_g_out[i], views.inputs[i], beta=beta)
+
+    def _finish(self, n_features):
+        """Turn the sums of g and of g y (of an ActNorm: g x) into the gradients of biases and log scales."""
+        n = self._n_actnorm
+        # sum(g y) = e sum(g x) + e b sum(g)
         self._log_scale_grad[:n].mul_(self._scale[:n]).addcmul_(self._shift[:n], self._bias_grad[:n])
         self._log_scale_grad.mul_(LOG_SCALE_FACTOR)
         self._log_scale_grad[:n].sub_(LOG_SCALE_FACTOR / (n_features * math.log(2)))
         self._bias_grad.mul_(self._scale)
-        torch.mul(buffers.grads, self._scale, out=buffers.products)
-        for step, views in zip(self._steps, buffers.steps, strict=True):
-            for i, grad in enumerate(step.weight_grads):
-                torch.mm(views.scaled_g_out[i], views.inputs[i], out=grad)
