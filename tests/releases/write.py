@@ -1,8 +1,8 @@
 """Write the small files of a release that later ones must be able to load.
 
 To be run once for each release, and the directory that it makes to be committed:
-``python tests/releases/write.py``. Run it with the oldest numpy that the release supports: newer ones read its
-pickles, not the other way round.
+``python tests/releases/write.py``. Run it with the oldest numpy that the release supports, since newer ones
+read its pickles, not the other way round.
 """
 
 import pickle
