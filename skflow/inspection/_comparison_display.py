@@ -1,0 +1,215 @@
+"""Calibrators side by side."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..metrics import spearman_score
+from ._plotting import finite_vector, import_pyplot
+
+
+class CalibratorComparisonDisplay:
+    """Heat map of Spearman's rho x 100, a row for each calibrator.
+
+    Colours are the gain over the first row. Use `from_estimator`, `from_predictions` or `from_comparison` to
+    make one; all parameters are stored as attributes.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_calibrators, n_columns)
+        Figures; nan where there is none.
+    names : list of str
+        Names of the rows.
+    columns : list of str
+        Names of the columns.
+
+    Attributes
+    ----------
+    image_ : matplotlib AxesImage
+        The colours.
+    text_ : ndarray of shape (n_calibrators, n_columns) of matplotlib Text
+        The figures.
+    colorbar_ : matplotlib Colorbar or None
+        The scale of the colours.
+    ax_ : matplotlib Axes
+        The plot.
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    skflow.evaluation.compare_calibrators : Makes the comparison on the STS tasks.
+    suggest_calibrator : Whether a difference is more than chance.
+
+    Examples
+    --------
+    >>> from skflow.inspection import CalibratorComparisonDisplay
+    >>> figures = {"raw": {"stsb": 61.2, "sickr": 60.0}, "flow": {"stsb": 68.4, "sickr": 62.1}}
+    >>> display = CalibratorComparisonDisplay.from_comparison(figures)  # doctest: +SKIP
+    """
+
+    def __init__(self, *, values, names, columns):
+        self.values = values
+        self.names = names
+        self.columns = columns
+
+    @classmethod
+    def from_estimator(cls, estimators, X, y, *, groups=None, ax=None, colorbar=True):
+        """Score fitted estimators on pairs and plot the figures.
+
+        Parameters
+        ----------
+        estimators : mapping of str to estimators
+            Fitted `CosineSimilarityRegressor` by name; the first one is what others are compared to.
+        X : array-like of shape (n_pairs, 2) of str
+            Sentence pairs.
+        y : array-like of shape (n_pairs,)
+            Gold scores.
+        groups : array-like of shape (n_pairs,), default=None
+            Group of each pair, such as its subset, for a column of each group.
+        ax : matplotlib Axes, default=None
+            Axes to plot on; None makes a new figure.
+        colorbar : bool, default=True
+            Whether to draw the scale of the colours.
+
+        Returns
+        -------
+        display : CalibratorComparisonDisplay
+            The plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        TypeError
+            If `estimators` is no mapping.
+        """
+        import_pyplot(f"{cls.__name__}.from_estimator")
+        if not isinstance(estimators, Mapping):
+            raise TypeError(f"estimators must be a mapping of names to estimators, got {estimators!r}")
+        y_pred = {name: estimator.predict(X) for name, estimator in estimators.items()}
+        return cls.from_predictions(y, y_pred, groups=groups, ax=ax, colorbar=colorbar)
+
+    @classmethod
+    def from_predictions(cls, y_true, y_pred, *, groups=None, ax=None, colorbar=True):
+        """Score given similarities and plot the figures.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_pairs,)
+            Gold scores.
+        y_pred : mapping of str to array-like of shape (n_pairs,)
+            Similarities by name of the calibrator.
+        groups, ax, colorbar
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display : CalibratorComparisonDisplay
+            The plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        TypeError
+            If `y_pred` is no mapping.
+        ValueError
+            If lengths differ or a value is not a finite number.
+        """
+        import_pyplot(f"{cls.__name__}.from_predictions")
+        if not isinstance(y_pred, Mapping):
+            raise TypeError(f"y_pred must be a mapping of names to similarities, got {type(y_pred).__name__}")
+        y_true = finite_vector(y_true, "y_true")
+        parts = {"all pairs": np.ones(len(y_true), dtype=bool)}
+        if groups is not None:
+            groups = np.asarray(groups, dtype=object)
+            if groups.shape != y_true.shape:
+                raise ValueError(f"groups has shape {groups.shape}, y_true has {y_true.shape}")
+            parts = {**{str(g): groups == g for g in dict.fromkeys(groups.tolist())}, **parts}
+        figures = {}
+        for name, values in y_pred.items():
+            values = finite_vector(values, str(name))
+            if len(values) != len(y_true):
+                raise ValueError(f"{name} has {len(values)} similarities, y_true has {len(y_true)} scores")
+            figures[name] = {
+                part: 100 * spearman_score(y_true[rows], values[rows]) for part, rows in parts.items()
+            }
+        return cls.from_comparison(figures, average=False, ax=ax, colorbar=colorbar)
+
+    @classmethod
+    def from_comparison(cls, comparison, *, average=True, ax=None, colorbar=True):
+        """Plot figures that were computed already.
+
+        Parameters
+        ----------
+        comparison : CalibratorComparison, or mapping of str to mappings of str to float
+            Calibrator -> task -> figure, as :func:`skflow.evaluation.compare_calibrators` returns.
+        average : bool, default=True
+            Whether the mean of the columns is the last one.
+        ax, colorbar
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display : CalibratorComparisonDisplay
+            The plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If there is no calibrator, or calibrators have different tasks.
+        """
+        import_pyplot(f"{cls.__name__}.from_comparison")
+        names = list(comparison)
+        if not names:
+            raise ValueError("comparison is empty; give at least one calibrator")
+        columns = list(comparison[names[0]])
+        if not columns or any(list(comparison[name]) != columns for name in names):
+            raise ValueError("comparison must have the same tasks, at least one, for every calibrator")
+        values = np.array([[float(comparison[name][c]) for c in columns] for name in names])
+        if average and len(columns) > 1:
+            values = np.hstack([values, values.mean(axis=1, keepdims=True)])
+            columns = [*columns, "average"]
+        display = cls(values=values, names=[str(n) for n in names], columns=[str(c) for c in columns])
+        return display.plot(ax, colorbar=colorbar)
+
+    def plot(self, ax=None, *, colorbar=True):
+        """Plot.
+
+        Parameters
+        ----------
+        ax, colorbar
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display : CalibratorComparisonDisplay
+            Itself.
+        """
+        plt = import_pyplot(f"{type(self).__name__}.plot")
+        n_rows, n_columns = self.values.shape
+        if ax is None:
+            size = (2.6 + 0.75 * n_columns, 1.4 + 0.45 * n_rows)
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        gain = self.values - self.values[0]
+        limit = np.nanmax(np.abs(gain), initial=0) or 1
+        # From brown over white to purple: told apart in every kind of colour vision.
+        self.image_ = ax.imshow(gain, cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
+        self.text_ = np.empty(self.values.shape, dtype=object)
+        for (i, j), value in np.ndenumerate(self.values):
+            color = "white" if abs(gain[i, j]) > 0.6 * limit else "black"
+            shown = f"{value:.1f}" if np.isfinite(value) else "-"
+            self.text_[i, j] = ax.text(j, i, shown, ha="center", va="center", color=color)
+        ax.set_xticks(range(n_columns), self.columns, rotation=30, ha="right", rotation_mode="anchor")
+        ax.set_yticks(range(n_rows), self.names)
+        ax.set(xlabel="Task", ylabel="Calibrator")
+        self.colorbar_ = None
+        if colorbar:
+            self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax)
+            self.colorbar_.set_label(rf"Gain over {self.names[0]} ($100\,\rho$)")
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self

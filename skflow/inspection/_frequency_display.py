@@ -1,0 +1,156 @@
+"""Length of word vectors by rank of frequency."""
+
+import numpy as np
+
+from ._frequency import FrequencyBias, frequency_bias
+from ._plotting import COLORS, import_pyplot, style
+
+
+class FrequencyNormDisplay:
+    """Length of word vectors against the rank of the words' frequency.
+
+    Every word is a point; every bin of ranks has a line at its mean. Use `from_estimator` or
+    `from_predictions` to make one; all parameters are stored as attributes.
+
+    Parameters
+    ----------
+    norms : ndarray of shape (n_words,)
+        l2 norms, the most frequent word first.
+    bins : list of tuple of int
+        First rank of every bin, and the rank behind its last.
+    mean_norm : ndarray of shape (n_bins,)
+        Mean l2 norm of every bin; nan for an empty one.
+
+    Attributes
+    ----------
+    scatter_ : matplotlib PathCollection
+        The words.
+    lines_ : list of matplotlib Line2D
+        The means.
+    ax_ : matplotlib Axes
+        The plot.
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    frequency_bias : The same in figures.
+
+    Examples
+    --------
+    >>> from skflow.inspection import FrequencyNormDisplay
+    >>> display = FrequencyNormDisplay.from_estimator(embedder, "en")  # doctest: +SKIP
+    """
+
+    def __init__(self, *, norms, bins, mean_norm):
+        self.norms = norms
+        self.bins = bins
+        self.mean_norm = mean_norm
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, frequencies, bins=(100, 500, 5000, 10000), *, ax=None, scatter_kwargs=None, **kwargs
+    ):
+        """Measure an encoder and plot the result.
+
+        Parameters
+        ----------
+        estimator : BertEmbedder
+            The encoder.
+        frequencies, bins
+            As in `frequency_bias`.
+        ax : matplotlib Axes, default=None
+            Axes to plot on; None makes a new figure.
+        scatter_kwargs : dict, default=None
+            Passed to ``scatter``.
+        **kwargs : dict
+            Further arguments of `frequency_bias`.
+
+        Returns
+        -------
+        display : FrequencyNormDisplay
+            The plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        import_pyplot(f"{cls.__name__}.from_estimator")
+        result = frequency_bias(estimator, frequencies, bins, **kwargs)
+        return cls.from_predictions(result, ax=ax, scatter_kwargs=scatter_kwargs)
+
+    @classmethod
+    def from_predictions(cls, result, *, ax=None, scatter_kwargs=None):
+        """Plot what was measured already.
+
+        Parameters
+        ----------
+        result : FrequencyBias
+            What `frequency_bias` returned.
+        ax, scatter_kwargs
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display : FrequencyNormDisplay
+            The plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        TypeError
+            If `result` is something else.
+        """
+        import_pyplot(f"{cls.__name__}.from_predictions")
+        if not isinstance(result, FrequencyBias):
+            raise TypeError(f"result must be a FrequencyBias, as frequency_bias returns, got {result!r}")
+        display = cls(norms=result.norms, bins=result.bins, mean_norm=result.mean_norm)
+        return display.plot(ax, scatter_kwargs=scatter_kwargs)
+
+    def plot(self, ax=None, *, scatter_kwargs=None):
+        """Plot.
+
+        Parameters
+        ----------
+        ax, scatter_kwargs
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display : FrequencyNormDisplay
+            Itself.
+        """
+        plt = import_pyplot(f"{type(self).__name__}.plot")
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        norms = self.norms[: self.bins[-1][1]]
+        # Ranks start at 0, a logarithmic axis at 1.
+        ranks = np.arange(1, len(norms) + 1)
+        defaults = {"color": COLORS[5], "s": 6, "alpha": 0.4, "linewidth": 0, "label": "a word"}
+        self.scatter_ = ax.scatter(ranks, norms, **style(defaults, scatter_kwargs))
+        self.lines_ = []
+        for i, ((start, stop), mean) in enumerate(zip(self.bins, self.mean_norm, strict=True)):
+            label = None if i else "mean of a bin"
+            (line,) = ax.plot(
+                [start + 1, stop], [mean, mean], color=COLORS[1], linewidth=3, label=label, zorder=3
+            )
+            self.lines_.append(line)
+            if np.isfinite(mean):
+                middle = np.sqrt((start + 1) * stop)
+                ax.annotate(
+                    f"{mean:.2f}",
+                    (middle, mean),
+                    (0, 5),
+                    textcoords="offset points",
+                    ha="center",
+                    color="black",
+                    bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.8, "linewidth": 0},
+                )
+        ax.set(xscale="log", xlabel="Rank of frequency (1 = most frequent word)")
+        ax.set(ylabel="l2 norm of the word vector", ylim=(0, None))
+        ax.legend(loc="lower right", markerscale=2.5)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self

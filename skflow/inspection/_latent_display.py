@@ -1,0 +1,164 @@
+"""The distribution of a latent's features against the Gaussian."""
+
+import numpy as np
+import scipy.stats
+
+from ._normality import normality
+from ._plotting import COLORS, estimator_name, import_pyplot, style, vectors
+
+
+class LatentDistributionDisplay:
+    """Histograms of the features of vectors against the standard Gaussian.
+
+    Every feature has a histogram. The line is the median of their densities, the band holds nine features of
+    ten. Use `from_estimator` or `from_predictions` to make one; all parameters are stored as attributes.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_samples, n_features)
+        Vectors, usually a latent.
+    name : str
+        Name in the legend.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        Median density.
+    band_ : matplotlib PolyCollection
+        From the 5th to the 95th percentile of the features.
+    gaussian_ : matplotlib Line2D or None
+        The density of the standard Gaussian.
+    ax_ : matplotlib Axes
+        The plot.
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    normality : The figures of every feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skflow.inspection import LatentDistributionDisplay
+    >>> Z = np.random.RandomState(0).standard_normal((1000, 4))
+    >>> display = LatentDistributionDisplay.from_predictions(Z)  # doctest: +SKIP
+    """
+
+    def __init__(self, *, vectors, name="latent"):
+        self.vectors = vectors
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, X, *, name=None, bins=60, plot_gaussian=True, ax=None, line_kwargs=None
+    ):
+        """Transform vectors and plot the distribution of the result.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted calibrator, or a Pipeline that ends in one.
+        X : array-like of shape (n_samples, n_features)
+            What it transforms.
+        name : str, default=None
+            Name in the legend; None takes that of the class.
+        bins : int, default=60
+            Number of bins from -4 to 4 standard deviations.
+        plot_gaussian : bool, default=True
+            Whether to draw the Gaussian.
+        ax : matplotlib Axes, default=None
+            Axes to plot on; None makes a new figure.
+        line_kwargs : dict, default=None
+            Passed to ``plot`` for the line, and its colour to the band.
+
+        Returns
+        -------
+        display : LatentDistributionDisplay
+            The plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        import_pyplot(f"{cls.__name__}.from_estimator")
+        return cls.from_predictions(
+            estimator.transform(X),
+            name=estimator_name(estimator) if name is None else name,
+            bins=bins,
+            plot_gaussian=plot_gaussian,
+            ax=ax,
+            line_kwargs=line_kwargs,
+        )
+
+    @classmethod
+    def from_predictions(cls, X, *, name="latent", bins=60, plot_gaussian=True, ax=None, line_kwargs=None):
+        """Plot the distribution of given vectors.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Vectors that were transformed already.
+        name : str, default="latent"
+            Name in the legend.
+        bins, plot_gaussian, ax, line_kwargs
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display : LatentDistributionDisplay
+            The plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the vectors are not a finite 2-D array of at least two rows.
+        """
+        import_pyplot(f"{cls.__name__}.from_predictions")
+        display = cls(vectors=vectors(X, "vectors"), name=name)
+        return display.plot(ax, bins=bins, plot_gaussian=plot_gaussian, line_kwargs=line_kwargs)
+
+    def plot(self, ax=None, *, bins=60, plot_gaussian=True, line_kwargs=None):
+        """Plot.
+
+        Parameters
+        ----------
+        ax, bins, plot_gaussian, line_kwargs
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display : LatentDistributionDisplay
+            Itself.
+        """
+        plt = import_pyplot(f"{type(self).__name__}.plot")
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        edges = np.linspace(-4, 4, bins + 1)
+        centers = (edges[:-1] + edges[1:]) / 2
+        counts = np.stack([np.histogram(column, edges)[0] for column in self.vectors.T])
+        low, middle, high = np.percentile(
+            counts / (len(self.vectors) * (edges[1] - edges[0])), [5, 50, 95], axis=0
+        )
+        ks = float(np.median(normality(self.vectors).ks))
+        color = COLORS[len(ax.collections) % 2]
+        label = f"{self.name} (median KS {ks:.3f})"
+        options = style({"color": color, "linewidth": 2, "label": label}, line_kwargs)
+        (self.line_,) = ax.plot(centers, middle, **options)
+        self.band_ = ax.fill_between(
+            centers, low, high, color=self.line_.get_color(), alpha=0.25, linewidth=0, label="90% of features"
+        )
+        self.gaussian_ = None
+        if plot_gaussian:
+            (self.gaussian_,) = ax.plot(
+                centers, scipy.stats.norm.pdf(centers), "k--", linewidth=1.5, label="standard Gaussian"
+            )
+        ax.set(xlabel="Value of a feature (standard deviations)", ylabel="Density (per standard deviation)")
+        ax.set(xlim=(-4, 4), ylim=(0, None))
+        ax.legend(loc="upper right")
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self

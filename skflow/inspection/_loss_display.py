@@ -1,0 +1,155 @@
+"""The loss of a flow while it is fitted."""
+
+import math
+
+import numpy as np
+
+from ._plotting import COLORS, finite_vector, import_pyplot, style
+
+
+class LossCurveDisplay:
+    """Loss of a flow at every update, and its moving average.
+
+    Use `from_estimator` or `from_predictions` to make one; all parameters are stored as attributes.
+
+    Parameters
+    ----------
+    loss_curve : ndarray of shape (n_updates,)
+        Loss of each batch in bits per dimension.
+    validation_loss : ndarray of shape (n_epochs,), default=None
+        Loss of the held-out rows after each epoch, in bits per dimension.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        The loss of each batch.
+    average_ : matplotlib Line2D
+        Its moving average.
+    validation_ : matplotlib Line2D or None
+        The loss of the held-out rows.
+    ax_ : matplotlib Axes
+        The plot.
+    figure_ : matplotlib Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from skflow.inspection import LossCurveDisplay
+    >>> display = LossCurveDisplay.from_predictions([3.0, 2.0, 1.5, 1.2])  # doctest: +SKIP
+    """
+
+    def __init__(self, *, loss_curve, validation_loss=None):
+        self.loss_curve = loss_curve
+        self.validation_loss = validation_loss
+
+    @classmethod
+    def from_estimator(cls, estimator, *, window=None, ax=None, line_kwargs=None):
+        """Plot the loss curve of a fitted flow.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted `NormalizingFlowCalibrator`, or a Pipeline that ends in one.
+        window : int, default=None
+            Updates that the moving average spans; None takes a twentieth of them.
+        ax : matplotlib Axes, default=None
+            Axes to plot on; None makes a new figure.
+        line_kwargs : dict, default=None
+            Passed to ``plot`` for the loss of each batch.
+
+        Returns
+        -------
+        display : LossCurveDisplay
+            The plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the estimator has no loss curve.
+        """
+        import_pyplot(f"{cls.__name__}.from_estimator")
+        flow = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+        if not hasattr(flow, "loss_curve_"):
+            raise ValueError(f"{flow!r} has no loss_curve_: it must be a fitted NormalizingFlowCalibrator")
+        scores = np.asarray(getattr(flow, "validation_scores_", ()))
+        # From nats a row to the unit of the loss.
+        loss = -scores / (flow.n_features_in_ * math.log(2)) if len(scores) else None
+        return cls.from_predictions(flow.loss_curve_, loss, window=window, ax=ax, line_kwargs=line_kwargs)
+
+    @classmethod
+    def from_predictions(cls, loss_curve, validation_loss=None, *, window=None, ax=None, line_kwargs=None):
+        """Plot a given loss curve.
+
+        Parameters
+        ----------
+        loss_curve : array-like of shape (n_updates,)
+            Loss of each batch in bits per dimension.
+        validation_loss : array-like of shape (n_epochs,), default=None
+            Loss of held-out rows after each epoch, in bits per dimension.
+        window, ax, line_kwargs
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display : LossCurveDisplay
+            The plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If there is no loss, or one is not a finite number.
+        """
+        import_pyplot(f"{cls.__name__}.from_predictions")
+        if validation_loss is not None:
+            validation_loss = finite_vector(validation_loss, "validation_loss")
+        display = cls(loss_curve=finite_vector(loss_curve, "loss_curve"), validation_loss=validation_loss)
+        return display.plot(ax, window=window, line_kwargs=line_kwargs)
+
+    def plot(self, ax=None, *, window=None, line_kwargs=None):
+        """Plot.
+
+        Parameters
+        ----------
+        ax, window, line_kwargs
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display : LossCurveDisplay
+            Itself.
+        """
+        plt = import_pyplot(f"{type(self).__name__}.plot")
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        n = len(self.loss_curve)
+        window = max(1, n // 20) if window is None else window
+        if not 1 <= window <= n:
+            raise ValueError(f"window must be from 1 to the number of updates, {n}, got {window!r}")
+        updates = np.arange(1, n + 1)
+        defaults = {"color": COLORS[5], "linewidth": 1, "label": "a batch, before its update"}
+        (self.line_,) = ax.plot(updates, self.loss_curve, **style(defaults, line_kwargs))
+        average = np.convolve(self.loss_curve, np.full(window, 1 / window), mode="valid")
+        (self.average_,) = ax.plot(
+            updates[window - 1 :], average, color=COLORS[0], linewidth=2, label=f"mean of {window}"
+        )
+        self.validation_ = None
+        if self.validation_loss is not None:
+            epochs = np.arange(1, len(self.validation_loss) + 1)
+            (self.validation_,) = ax.plot(
+                epochs * n / len(epochs),
+                self.validation_loss,
+                color=COLORS[1],
+                linestyle="--",
+                marker="o",
+                markersize=4,
+                label="held-out rows, after each epoch",
+            )
+        ax.set(xlabel="Update (number)", ylabel="Loss (bits per dimension)")
+        ax.legend(loc="upper right")
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self

@@ -1,0 +1,104 @@
+"""What the displays share: matplotlib on use, colours, sets of named values."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from sklearn.utils import check_array, check_random_state, column_or_1d
+
+# Okabe and Ito's colours, which people of all kinds of colour vision tell apart.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# For those who see no colours at all.
+LINE_STYLES = ("-", "--", "-.", ":")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")
+_ALIASES = {"c": "color", "ls": "linestyle", "lw": "linewidth", "linewidths": "linewidth", "ms": "markersize"}
+
+
+def import_pyplot(caller):
+    """Import matplotlib, or say how to install it.
+
+    Parameters
+    ----------
+    caller : str
+        Who needs it.
+
+    Returns
+    -------
+    pyplot : module
+        ``matplotlib.pyplot``.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed; names the extra.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f"{caller} requires matplotlib: pip install 'skflow[inspection]'") from error
+    return plt
+
+
+def named(values, default):
+    """Return a mapping as a dict, and anything else as a dict of one entry named `default`."""
+    if not isinstance(values, Mapping):
+        return {default: values}
+    if not values:
+        raise ValueError("got an empty mapping; give at least one entry")
+    return {str(name): value for name, value in values.items()}
+
+
+def estimator_name(estimator):
+    """Return the name of an estimator's class, of a Pipeline that of its last step."""
+    return type(getattr(estimator, "steps", [(None, estimator)])[-1][1]).__name__
+
+
+def finite_vector(values, name):
+    """Return values as a float64 array of shape (n,), or raise ValueError naming them."""
+    return check_array(column_or_1d(values), ensure_2d=False, dtype=np.float64, input_name=name)
+
+
+def vectors(values, name, min_samples=2):
+    """Return values as a float64 array of shape (n_samples, n_features), or raise ValueError naming them."""
+    return check_array(values, dtype=np.float64, ensure_min_samples=min_samples, input_name=name)
+
+
+def sample_rows(n, subsample, random_state):
+    """Return which of n points are drawn.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    subsample : int, float or None
+        Number of points or share of them, None for all.
+    random_state : int, RandomState instance or None
+        Chooses them.
+
+    Returns
+    -------
+    rows : ndarray of int
+        Increasing.
+
+    Raises
+    ------
+    ValueError
+        If `subsample` is neither a positive int nor between 0 and 1.
+    """
+    if subsample is None:
+        return np.arange(n)
+    if isinstance(subsample, int | np.integer) and not isinstance(subsample, bool):
+        size = subsample if subsample > 0 else None
+    else:
+        size = int(n * subsample) if 0 < subsample < 1 else None
+    if size is None:
+        raise ValueError(
+            f"subsample must be a positive int, a share between 0 and 1 or None, got {subsample!r}"
+        )
+    if size >= n:
+        return np.arange(n)
+    return np.sort(check_random_state(random_state).choice(n, size=max(1, size), replace=False))
+
+
+def style(defaults, given):
+    """Return default keyword arguments of an artist, overruled by those given under any of their names."""
+    return {**defaults, **{_ALIASES.get(name, name): value for name, value in (given or {}).items()}}

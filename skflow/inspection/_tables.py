@@ -1,0 +1,46 @@
+"""Results that show themselves as tables."""
+
+from ..evaluation import _as_html, _as_text
+
+
+class Table:
+    """Base class of results: a table in text, HTML and pandas.
+
+    A subclass defines `_title` and `_table`, which returns the header (the first entry names the index) and
+    the rows, and may set the format of numbers.
+    """
+
+    _format = ".2f"
+
+    def to_frame(self):
+        """Return the table as a pandas DataFrame.
+
+        Returns
+        -------
+        frame : DataFrame
+            One row for each row of the table, with its name as index.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas as pd
+
+        (name, *columns), rows = self._table()
+        index = pd.Index([row[0] for row in rows], name=name)
+        return pd.DataFrame([row[1:] for row in rows], index=index, columns=columns)
+
+    def __repr__(self):
+        return _as_text(self._title, *self._shown())
+
+    def _repr_html_(self):
+        return _as_html(self._title, *self._shown())
+
+    def _shown(self):
+        header, rows = self._table()
+        return header, [[_shown(value, self._format) for value in row] for row in rows]
+
+
+def _shown(value, form):
+    return format(value, form) if isinstance(value, float) else value

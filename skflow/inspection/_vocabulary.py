@@ -1,0 +1,198 @@
+"""Vectors and frequencies of the entries of an encoder's vocabulary."""
+
+import re
+from collections.abc import Mapping
+from numbers import Real
+
+import numpy as np
+
+from ..embedders._encoder import TOKENS_PER_TEXT, WINDOW, split
+from ..embedders._pooling import Recipe, average_layers
+from ..embedders._text import check_texts
+
+# wordfreq counts all numbers of one shape together, under the name "00", "000"...
+_NUMBER_SHAPE = re.compile(r"\d\d")
+# Texts that are tokenised at once.
+_CHUNK = 50_000
+
+
+def load_transformer(embedder):
+    """Return the encoder behind a BertEmbedder.
+
+    Parameters
+    ----------
+    embedder : BertEmbedder
+        Fitted or not.
+
+    Returns
+    -------
+    encoder : skflow.embedders._encoder.Encoder
+        The model and its tokenizer.
+
+    Raises
+    ------
+    TypeError
+        If `embedder` is something else.
+    ValueError
+        If its model is no transformer with a table of word embeddings.
+    """
+    if not hasattr(embedder, "_find") or not hasattr(embedder, "_load"):
+        raise TypeError(f"embedder must be a BertEmbedder, got {embedder!r}")
+    encoder = embedder._load(embedder._find())
+    table = None if encoder.model is None else encoder.model.get_input_embeddings()
+    if getattr(table, "weight", None) is None or table.weight.ndim != 2:
+        raise ValueError(f"{embedder.model_name_or_path} has no table of word embeddings to look at")
+    return encoder
+
+
+def word_embeddings(encoder):
+    """Return the input embedding of every entry of the vocabulary.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        See :func:`load_transformer`.
+
+    Returns
+    -------
+    vectors : ndarray of shape (n_vocabulary, n_features)
+        float32.
+    """
+    return encoder.model.get_input_embeddings().weight.detach().float().cpu().numpy()
+
+
+def contextual_averages(encoder, embedder, texts):
+    """Average the hidden states of every entry of the vocabulary over its occurrences in texts.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        See :func:`load_transformer`.
+    embedder : BertEmbedder
+        Says which layers are averaged, how texts are cut, and the size of batches.
+    texts : list of str
+        Texts.
+
+    Returns
+    -------
+    vectors : ndarray of shape (n_vocabulary, n_features)
+        float32; zero for entries that do not occur.
+    n_occurrences : ndarray of shape (n_vocabulary,) of int
+        Special tokens are not counted.
+    """
+    import torch
+
+    wanted = embedder._recipe()
+    recipe = Recipe(layers=wanted.layers, max_length=wanted.max_length, exclude_special_tokens=True)
+    layers, _ = encoder._check(Recipe(**{**vars(recipe), "pooling": "mean"}))
+    distinct = tuple(sorted(set(layers)))
+    sums = torch.zeros((encoder.n_vocabulary, encoder._hidden.n_features), dtype=torch.float64)
+    counts = np.zeros(encoder.n_vocabulary, dtype=np.int64)
+    for start in range(0, len(texts), WINDOW):
+        with encoder.lock:
+            tokens = encoder._tokenise(texts[start : start + WINDOW], recipe)
+        order = np.argsort(-tokens.lengths, kind="stable")
+        order = order[tokens.lengths[order] > 0]
+        for rows in split(order, tokens.lengths, embedder.batch_size * TOKENS_PER_TEXT):
+            with encoder.lock, torch.inference_mode():
+                features = encoder._features(tokens, rows)
+                states = dict(zip(distinct, encoder._hidden(distinct, features), strict=True))
+                average = average_layers(states, layers).double().cpu()
+            longest = tokens.lengths[rows[0]]
+            is_text = np.zeros((len(rows), longest), dtype=bool)
+            for i, row in enumerate(rows):
+                first, n = tokens.starts[row], tokens.lengths[row]
+                is_text[i, :n] = tokens.special[first : first + n] == 0
+            kept = torch.from_numpy(is_text)
+            ids = features["input_ids"].cpu()[kept]
+            sums.index_add_(0, ids, average[kept])
+            counts += np.bincount(ids.numpy(), minlength=len(counts))
+    vectors = sums.numpy() / np.maximum(counts, 1)[:, None]
+    return vectors.astype(np.float32), counts
+
+
+def vocabulary_frequencies(encoder, frequencies):
+    """Return how frequent every entry of the vocabulary is.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        See :func:`load_transformer`.
+    frequencies : mapping, str or sequence of str
+        As in :func:`skflow.inspection.frequency_bias`.
+
+    Returns
+    -------
+    frequency : ndarray of shape (n_vocabulary,)
+        float64; 0 for entries of unknown frequency and for special tokens.
+    """
+    if isinstance(frequencies, str):
+        frequencies = _wordfreq(frequencies)
+    if isinstance(frequencies, Mapping):
+        counts = _frequencies_of_words(encoder, frequencies)
+    else:
+        counts = _count(encoder, check_texts(frequencies, name="frequencies"))
+    counts[encoder.tokenizer.all_special_ids] = 0
+    return counts
+
+
+def _wordfreq(language):
+    try:
+        import wordfreq
+    except ImportError as error:
+        raise ImportError(
+            f"frequencies={language!r} names a language of the package wordfreq, which is not installed: "
+            "pip install 'skflow[inspection]', or give a mapping of words to frequencies."
+        ) from error
+    try:
+        known = wordfreq.get_frequency_dict(language, wordlist="best")
+    except LookupError as error:
+        languages = ", ".join(sorted(wordfreq.available_languages()))
+        raise ValueError(
+            f"frequencies={language!r} is no language that wordfreq knows; expected one of {languages}, a "
+            "mapping of words to frequencies, or a sequence of texts to count."
+        ) from error
+    return {word: value for word, value in known.items() if not _NUMBER_SHAPE.search(word)}
+
+
+def _frequencies_of_words(encoder, mapping):
+    words = check_texts(list(mapping), name="frequencies")
+    values = list(mapping.values())
+    for word, value in zip(words, values, strict=True):
+        if not isinstance(value, Real) or not 0 <= value < np.inf:
+            raise ValueError(f"frequencies[{word!r}] must be a finite number of at least 0, got {value!r}")
+    numbers = _single_tokens(encoder, [f" {word}" for word in words])
+    within, at_start = _tokenise(encoder, [" the", "the"])
+    if within != at_start:  # a byte-level vocabulary: the former is the common form, the latter may do, too
+        bare = np.flatnonzero(numbers < 0)
+        numbers[bare] = _single_tokens(encoder, [words[i] for i in bare])
+    known = numbers >= 0
+    # "The" and "the" may be one entry, whose frequency is then the sum.
+    weights = np.asarray(values, dtype=np.float64)[known]
+    return np.bincount(numbers[known], weights=weights, minlength=encoder.n_vocabulary)
+
+
+def _single_tokens(encoder, words):
+    """Return the number of the token that each word is, or -1 for a word of several."""
+    numbers = [ids[0] if len(ids) == 1 else -1 for ids in _tokenise(encoder, words)]
+    return np.array(numbers, dtype=np.int64)
+
+
+def _count(encoder, texts):
+    counts = np.zeros(encoder.n_vocabulary)
+    for ids in _tokenise(encoder, texts):
+        np.add.at(counts, ids, 1)
+    return counts
+
+
+def _tokenise(encoder, texts):
+    options = {
+        "add_special_tokens": False,
+        "truncation": False,
+        "return_attention_mask": False,
+        "return_token_type_ids": False,
+        "verbose": False,
+    }
+    for start in range(0, len(texts), _CHUNK):
+        with encoder.lock:
+            yield from encoder.tokenizer(texts[start : start + _CHUNK], **options)["input_ids"]
