@@ -48,8 +48,9 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
         Number of tokens, special ones included, at which a text is cut. None is the model's own limit (what a
         sentence-transformers checkpoint declares; 512 where nothing names a limit). The paper cuts at 64.
     batch_size : int, default=64
-        Number of texts of 64 tokens per forward pass. Batches have equal numbers of tokens: shorter texts
-        make larger batches, longer ones smaller. It changes speed and memory, not results beyond rounding.
+        Size of a forward pass, in texts of 16 tokens on a CPU and of 128 elsewhere. Batches are filled by
+        tokens: longer texts make smaller batches, shorter ones larger. It changes speed and memory, not
+        results beyond rounding.
     device : str or list of str, default="auto"
         Where to compute: "auto" takes cuda, then mps, then cpu. A device that the machine lacks becomes the
         cpu, with a warning. With a list, such as ``["cuda:0", "cuda:1"]`` or ``["cpu", "cpu"]``, each
@@ -208,6 +209,7 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
         TypeError, ValueError
             If `X` is no column of text, or if a parameter does not suit the model.
         """
+        self._check_together()
         texts = check_texts(X)
         directory = self._find()
         if self.sif is not None:
@@ -243,6 +245,7 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
             If texts were cut (once, with their number), or if the cache could not be used.
         """
         self._validate_params()
+        self._check_together()
         if self.sif is not None:
             check_is_fitted(self, "token_frequencies_")
         texts, positions = distinct_texts(check_texts(X))
@@ -289,6 +292,20 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
         tags.requires_fit = self.sif is not None
         return tags
 
+    def _check_together(self):
+        """Check what the constraints on single parameters cannot say."""
+        if not isinstance(self.device, str) and not (
+            self.device and all(isinstance(device, str) for device in self.device)
+        ):
+            raise ValueError(f"device={self.device!r}; expected a str or a list of at least one str.")
+        if self.sif is not None and self.pooling not in ("auto", "mean"):
+            raise ValueError(
+                f"sif weights the mean of the tokens: it needs pooling='mean' or 'auto', not {self.pooling!r}."
+            )
+        if self.exclude_special_tokens and self.pooling == "cls":
+            raise ValueError("exclude_special_tokens=True leaves nothing to pooling='cls', a special token.")
+        check_layers(self.layers)
+
     def _find(self):
         token = self.token.reveal() if isinstance(self.token, Secret) else self.token
         with quiet(not self.verbose):
@@ -314,14 +331,16 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
     def _load(self, directory):
         # Worker processes load the model themselves; here it serves for checks then.
         device = self.device if isinstance(self.device, str) else "cpu"
-        return load_encoder(
-            directory,
-            device=choose_device(device),
-            dtype=self.dtype,
-            trust_remote_code=self.trust_remote_code,
-            local_files_only=self.local_files_only,
-            verbose=bool(self.verbose),
-        )
+        return load_encoder(device=choose_device(device), **self._loading_options(directory))
+
+    def _loading_options(self, directory):
+        return {
+            "directory": directory,
+            "dtype": self.dtype,
+            "trust_remote_code": self.trust_remote_code,
+            "local_files_only": self.local_files_only,
+            "verbose": bool(self.verbose),
+        }
 
     def _learn_frequencies(self, texts, directory):
         distinct, positions = distinct_texts(texts)
@@ -363,13 +382,21 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
         """Run the encoder on texts, handing each finished window to `keep`."""
         from tqdm.auto import tqdm
 
-        encoder = self._load(directory)
-        vectors = np.empty((len(texts), encoder.n_features(recipe)), dtype=np.float32)
+        vectors = None
         is_cut = np.zeros(len(texts), dtype=bool)
         with tqdm(total=len(texts), desc="BertEmbedder", unit="text", disable=not self.verbose) as bar:
-            for start, window, cut in encoder.embed(
-                texts, recipe, batch_size=int(self.batch_size), progress=bar.update
-            ):
+            options = {"batch_size": int(self.batch_size), "progress": bar.update}
+            if isinstance(self.device, str):
+                windows = self._load(directory).embed(texts, recipe, **options)
+            else:
+                from ._workers import embed_on_devices
+
+                devices = [choose_device(device) for device in self.device]
+                loading = self._loading_options(directory)
+                windows = embed_on_devices(devices, texts, recipe, options=loading, **options)
+            for start, window, cut in windows:
+                if vectors is None:
+                    vectors = np.empty((len(texts), window.shape[1]), dtype=np.float32)
                 stop = start + len(window)
                 vectors[start:stop], is_cut[start:stop] = window, cut
                 keep(texts[start:stop], window, cut)

@@ -1,11 +1,10 @@
 """Tiny random encoders of several architectures, made on the spot."""
 
 import json
-import warnings
 
 import pytest
 
-WORDS = (
+WORDS = (  # noqa: SIM905 - a list of words is best read as words
     "the a cat dog sat ran on mat in park man woman is was playing guitar with big small red blue he she "
     "they not no two three people child ball bird sings song of and to"
 ).split()
@@ -82,7 +81,9 @@ def make_encoder(name, directory, *, seed=0):
     if name in DECODERS:
         tokenizer = byte_bpe()
     else:
-        tokenizer = wordpiece(ROBERTA_TOKENS if roberta_like else BERT_TOKENS, types=name in ("bert", "electra", "albert"))
+        tokenizer = wordpiece(
+            ROBERTA_TOKENS if roberta_like else BERT_TOKENS, types=name in ("bert", "electra", "albert")
+        )
     common = {
         "vocab_size": len(tokenizer),
         "hidden_size": 32,
@@ -96,7 +97,12 @@ def make_encoder(name, directory, *, seed=0):
     config = {
         "bert": lambda: hf.BertConfig(**common),
         "distilbert": lambda: hf.DistilBertConfig(
-            vocab_size=len(tokenizer), dim=32, n_layers=4, n_heads=4, hidden_dim=64, max_position_embeddings=64
+            vocab_size=len(tokenizer),
+            dim=32,
+            n_layers=4,
+            n_heads=4,
+            hidden_dim=64,
+            max_position_embeddings=64,
         ),
         # The embeddings are narrower than the blocks, and projected.
         "electra": lambda: hf.ElectraConfig(**common, embedding_size=16),
@@ -105,7 +111,13 @@ def make_encoder(name, directory, *, seed=0):
         "mpnet": lambda: hf.MPNetConfig(**common),
         "roberta": lambda: hf.RobertaConfig(**common),
         "gpt2": lambda: hf.GPT2Config(
-            vocab_size=len(tokenizer), n_embd=32, n_layer=4, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=0
+            vocab_size=len(tokenizer),
+            n_embd=32,
+            n_layer=4,
+            n_head=4,
+            n_positions=64,
+            bos_token_id=0,
+            eos_token_id=0,
         ),
         "llama": lambda: hf.LlamaConfig(
             **common, num_key_value_heads=2, pad_token_id=None, bos_token_id=0, eos_token_id=0
@@ -114,8 +126,7 @@ def make_encoder(name, directory, *, seed=0):
             vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=4, num_heads=4, pad_token_id=1
         ),
     }[name]()
-    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = (hf.T5Model if name == "t5" else hf.AutoModel.from_config)(config).eval()
         with torch.no_grad():
@@ -142,6 +153,45 @@ def tiny(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tiny_bert(tiny):
     return tiny("bert")
+
+
+@pytest.fixture(scope="session")
+def declare(tiny, tmp_path_factory):
+    """Return a function that saves a sentence-transformers checkpoint around a tiny encoder."""
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        from sentence_transformers.base.modules import Dense, Normalize, Transformer
+        from sentence_transformers.sentence_transformer.modules import Pooling
+    except ImportError:  # before 5.4
+        from sentence_transformers.models import Dense, Normalize, Pooling, Transformer
+
+    def save(architecture="bert", pooling="mean", *, behind=(), lower=False, include_prompt=True, **options):
+        directory = tmp_path_factory.mktemp("declared")
+        transformer = Transformer(tiny(architecture), max_seq_length=24, do_lower_case=lower)
+        if transformer.tokenizer.pad_token is None:
+            transformer.tokenizer.pad_token = transformer.tokenizer.eos_token
+        modules = [transformer, Pooling(32, pooling_mode=pooling, include_prompt=include_prompt)]
+        modules += [{"dense": lambda: Dense(32, 8), "normalize": Normalize}[name]() for name in behind]
+        SentenceTransformer(modules=modules, device="cpu", **options).save(str(directory))
+        return str(directory)
+
+    return save
+
+
+@pytest.fixture
+def n_embedded(monkeypatch):
+    """A list of the numbers of texts that ran through an encoder, call by call."""
+    from skflow.embedders._bert import BertEmbedder
+
+    counts, original = [], BertEmbedder._compute
+
+    def compute(self, directory, recipe, texts, keep):
+        counts.append(len(texts))
+        return original(self, directory, recipe, texts, keep)
+
+    monkeypatch.setattr(BertEmbedder, "_compute", compute)
+    return counts
 
 
 @pytest.fixture(autouse=True)
