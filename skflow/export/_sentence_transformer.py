@@ -90,7 +90,7 @@ def to_sentence_transformer(pipeline, *, device=None):
     from .modules import CalibrationModule
     from .modules._base import Normalize
 
-    with quiet():
+    with quiet(not embedder.verbose):
         model = _encoder_model(embedder)
     if others:
         n_features = getattr(model, "get_embedding_dimension", model.get_sentence_embedding_dimension)()
@@ -105,20 +105,35 @@ def to_sentence_transformer(pipeline, *, device=None):
 
 def _encoder_model(embedder):
     """Return a new SentenceTransformer that does what the embedder does before it normalizes."""
+    import torch
+
+    from ..embedders._declared import Declared
+
     directory = embedder._find()
+    # Shared with all embedders: it says what the settings mean. The export loads a model of its own.
     encoder = embedder._load(directory)
     recipe = embedder._recipe()
     layers, pooling = encoder._check(recipe)
-    if recipe.as_declared and encoder.declared is not None:
-        return _declared_model(encoder, recipe)
-    return _layered_model(embedder, directory, encoder, recipe, layers, pooling)
+    options = {
+        "trust_remote_code": embedder.trust_remote_code,
+        "local_files_only": embedder.local_files_only or not embedder.trust_remote_code,
+    }
+    loading = (directory, str(encoder.device), embedder.dtype, options)
+    with torch.random.fork_rng(devices=[]):
+        if encoder.declared is None:
+            transformer = _load_transformer(*loading)
+            return _layered_model(transformer, None, encoder, recipe, layers, pooling)
+        declared = Declared(*loading)
+    if recipe.as_declared:
+        return _declared_model(declared, encoder, recipe)
+    return _layered_model(declared.model, declared, encoder, recipe, layers, pooling)
 
 
-def _declared_model(encoder, recipe):
-    """Copy a sentence-transformers checkpoint that runs as it declares itself."""
+def _declared_model(declared, encoder, recipe):
+    """Make a model of a sentence-transformers checkpoint that runs as it declares itself."""
     from .modules import Truncation
 
-    model = copy.deepcopy(encoder.declared._st)
+    model = declared._st
     first = next(model[0].parameters(), None)
     for module in list(model)[1:]:  # which the embedder keeps in float32
         module.to(first.dtype)
@@ -132,16 +147,15 @@ def _declared_model(encoder, recipe):
     return model
 
 
-def _layered_model(embedder, directory, encoder, recipe, layers, pooling):
+def _layered_model(transformer, declared, encoder, recipe, layers, pooling):
     """Put a transformer, the average of its layers and a pooling of its tokens together."""
     import torch
     from sentence_transformers import SentenceTransformer
 
     from .modules import LayeredEncoder, TokenPooling
 
-    declared = encoder.declared
     first = LayeredEncoder(
-        _copied_transformer(embedder, directory, encoder),
+        transformer,
         copy.deepcopy(encoder.tokenizer),
         layers=layers,
         max_seq_length=recipe.max_length or encoder.limit,
@@ -159,23 +173,17 @@ def _layered_model(embedder, directory, encoder, recipe, layers, pooling):
             token_weights=None if weights is None else torch.tensor(weights),
         )
     else:
-        second = copy.deepcopy(declared._pooling_module())
+        second = declared._pooling_module()
     return SentenceTransformer(modules=[first, second], device=str(encoder.device))
 
 
-def _copied_transformer(embedder, directory, encoder):
-    """Return a transformer of the export's own: an encoder-decoder whole, or else it could not be loaded."""
+def _load_transformer(directory, device, dtype, options):
+    """Load a plain transformer, an encoder-decoder whole: its encoder alone could not be loaded again."""
     from transformers import AutoConfig, AutoModel
 
-    from ..embedders._declared import _dtype_option
+    from ..embedders._declared import _dtype_option, load_plain
 
-    options = {
-        "trust_remote_code": embedder.trust_remote_code,
-        "local_files_only": embedder.local_files_only or not embedder.trust_remote_code,
-    }
-    if encoder.declared is None:
-        config = AutoConfig.from_pretrained(str(directory), **options)
-        if config.is_encoder_decoder:
-            dtype = _dtype_option(embedder.dtype)
-            return AutoModel.from_pretrained(str(directory), **options, **dtype).to(encoder.device)
-    return copy.deepcopy(encoder.model)
+    config = AutoConfig.from_pretrained(str(directory), **options)
+    if not config.is_encoder_decoder:
+        return load_plain(directory, device, dtype, options)[0]
+    return AutoModel.from_pretrained(str(directory), **options, **_dtype_option(dtype)).to(device)

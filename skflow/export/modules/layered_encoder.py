@@ -1,5 +1,6 @@
 """A transformer whose token vectors are averages of chosen hidden states."""
 
+import contextlib
 import inspect
 import threading
 
@@ -75,7 +76,7 @@ class LayeredEncoder(InputModule):
         encoder = auto_model.get_encoder() if auto_model.config.is_encoder_decoder else auto_model
         self._takes_types = "token_type_ids" in inspect.signature(encoder.forward).parameters
         some_token = torch.tensor([[int(pad_token_id == 0)] * 2], device=auto_model.device)
-        with torch.no_grad():
+        with torch.no_grad(), _without_new_hooks(encoder):
             self._hidden = HiddenStates(
                 encoder, {"input_ids": some_token, "attention_mask": torch.ones_like(some_token)}
             )
@@ -135,7 +136,7 @@ class LayeredEncoder(InputModule):
         names = ("input_ids", "attention_mask", "token_type_ids")
         inputs = {name: features[name] for name in names if name in features}
         wanted = tuple(sorted(set(self.layers)))
-        with self._lock:  # hidden states are taken by hooks on the model
+        with self._lock, _without_new_hooks(self.auto_model):  # hidden states are taken by hooks
             states = self._hidden(wanted, inputs)
         average = average_layers(dict(zip(wanted, states, strict=True)), tuple(self.layers))
         # A text without any token has nothing to attend to, which may give NaN.
@@ -188,7 +189,7 @@ class LayeredEncoder(InputModule):
         ValueError
             If `backend` is another one.
         """
-        from transformers import AutoConfig, AutoTokenizer
+        from transformers import AutoConfig, AutoModel, AutoTokenizer
 
         if backend != "torch":
             raise ValueError(f"backend={backend!r} gives no hidden states; expected 'torch'.")
@@ -208,7 +209,12 @@ class LayeredEncoder(InputModule):
         dtype = {"dtype" if hasattr(config, "dtype") else "torch_dtype": "auto"}
         if {"dtype", "torch_dtype"} & (model_kwargs or {}).keys():
             dtype = {}
-        auto_model = _model_class(config).from_pretrained(
+        model_class = _model_class(config)
+        if (
+            model_class is not AutoModel
+        ):  # others only ask whether they may run code to say that they need not
+            options.pop("trust_remote_code")
+        auto_model = model_class.from_pretrained(
             model_name_or_path, config=config, **options, **dtype, **(model_kwargs or {})
         )
         return cls(auto_model, tokenizer, **settings)
@@ -220,6 +226,23 @@ class LayeredEncoder(InputModule):
     def __setstate__(self, state):
         super().__setstate__(state)
         self._lock = threading.RLock()
+
+
+@contextlib.contextmanager
+def _without_new_hooks(model):
+    """Take back the hooks that a model gets within a with block.
+
+    transformers 5 leaves some on a model that was asked for all hidden states. They cannot be pickled, as a
+    model must be that is sent to other processes.
+    """
+    before = [(module, set(module._forward_hooks)) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, kept in before:
+            for number in module._forward_hooks.keys() - kept:
+                del module._forward_hooks[number]
+            vars(module).pop("_output_capturing_hooks_installed", None)
 
 
 def _padded(rows, fill):

@@ -1,9 +1,10 @@
 """Token vectors to sentence vectors, as BertEmbedder pools them."""
 
-import os
+from pathlib import Path
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
+from ..._persistence import write_atomically
 from ...embedders._pooling import POOLINGS, pool_tokens
 from ._base import FullPrecision, Module
 
@@ -63,8 +64,8 @@ class TokenPooling(FullPrecision, Module):
         """Save settings as JSON and weights as safetensors, whatever `safe_serialization` says."""
         self.save_config(output_path)
         if self.token_weights is not None:
-            tensors = {"token_weights": self.token_weights.contiguous()}
-            save_file(tensors, os.path.join(output_path, WEIGHTS_NAME))
+            data = save({"token_weights": self.token_weights.cpu()})
+            write_atomically(Path(output_path) / WEIGHTS_NAME, data)
 
     @classmethod
     def load(
