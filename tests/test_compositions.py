@@ -8,12 +8,14 @@ import sys
 import joblib
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
 
 from skflow import (
     BertEmbedder,
@@ -129,7 +131,9 @@ def test_feature_union(embedder, mini):
 
 def test_column_transformer_over_a_text_column(encoder, mini):
     pd = pytest.importorskip("pandas", reason="an optional dependency")
-    frame = pd.DataFrame({"text": mini.pairs[:50, 0], "score": mini.score[:50]}, index=np.arange(50) + 7)
+    frame = pd.DataFrame({"text": mini.pairs[:50, 0], "score": mini.score[:50]})
+    if parse_version(sklearn.__version__) >= parse_version("1.7"):  # older ones drop the index of a Series
+        frame.index += 7
     columns = ColumnTransformer([("vectors", encoder, "text"), ("score", StandardScaler(), ["score"])])
     columns.set_output(transform="pandas")
     out = columns.fit_transform(frame)
