@@ -77,7 +77,7 @@ def test_log_det_is_that_of_the_jacobian(coupling, permutation, n_features):
     st.integers(1, 4),
     st.integers(1, 40),
     st.sampled_from(VARIANTS),
-    st.sampled_from([(torch.float64, 1e-9), (torch.float32, 2e-3)]),
+    st.sampled_from([(torch.float64, 1e-8), (torch.float32, 5e-3)]),
 )
 def test_inverse(n_features, n_levels, n_steps, hidden_width, variant, precision):
     dtype, tolerance = precision
@@ -96,7 +96,9 @@ def test_inverse(n_features, n_levels, n_steps, hidden_width, variant, precision
         assert z.shape == x.shape
         assert log_det.shape == (9,)
         assert_allclose(flow.inverse(z), x, rtol=tolerance, atol=tolerance)
-        assert_allclose(flow(flow.inverse(x))[0], x, rtol=tolerance, atol=tolerance)
+        # What random latents come from may lie far away, beyond what float32 resolves.
+        x = x.double()
+        assert_allclose(flow.double()(flow.inverse(x))[0], x, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize(("coupling", "permutation"), VARIANTS)
