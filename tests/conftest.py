@@ -6,7 +6,12 @@ from pathlib import Path
 # Nothing in the tests may reach a model hub.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+import hypothesis
 import pytest
+
+# The same examples in every run; HYPOTHESIS_PROFILE=default looks for new ones.
+hypothesis.settings.register_profile("skflow", derandomize=True, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "skflow"))
 
 
 @pytest.fixture(scope="session")
