@@ -38,7 +38,8 @@ def frequency_bias(
         - A mapping of words to counts or frequencies. A word takes part if it is one token of the encoder;
           words that the tokenizer does not tell apart, such as "The" and "the", are added up.
         - Texts, whose tokens are counted. Punctuation and parts of words then count as words do.
-        - A language that the package `wordfreq` knows, such as ``"en"`` (extra ``inspection``).
+        - A language that the package `wordfreq` knows, such as ``"en"`` (extra ``inspection``): its 100,000
+          most frequent words.
     bins : sequence of int, default=(100, 500, 5000, 10000)
         Upper ends of the bins of frequency ranks, increasing; the first bin starts at rank 0, the most
         frequent word. Words beyond the last one count as neighbours only.

@@ -11,7 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
 from ..metrics import average_cosine, effective_rank, partition_isotropy
-from ._normality import normality
+from ._normality import measure_normality
 from ._tables import Table
 
 
@@ -44,8 +44,8 @@ def isotropy_report(X, calibrators=None, *, prefit=False):
     Warns
     -----
     UndefinedMetricWarning
-        If features are constant, or if all vectors are zero: what is undefined there is nan, and constant
-        features are left out of medians.
+        If all vectors are zero, or all the same: what is undefined there is nan. Features that are constant
+        are left out of medians without a warning.
 
     See Also
     --------
@@ -148,8 +148,12 @@ def _measure(Z):
     if squares[0] > 0:
         share = float(squares[0] / squares.sum())
     else:
-        warnings.warn("the share of a singular value is undefined: all are zero", UndefinedMetricWarning, 3)
-    figures = normality(Z)
+        warnings.warn(
+            "the share of a singular value is undefined: all are zero", UndefinedMetricWarning, stacklevel=3
+        )
+    figures = measure_normality(Z)
+    if np.isnan(figures.ks_shape).all():
+        warnings.warn("shape is undefined: every feature is constant", UndefinedMetricWarning, stacklevel=3)
     return Isotropy(
         average_cosine=average_cosine(Z),
         partition_isotropy=partition_isotropy(Z),

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.stats
 
-from ._normality import normality
+from ._normality import ks_statistic
 from ._plotting import COLORS, estimator_name, import_pyplot, style, vectors
 
 
@@ -143,7 +143,7 @@ class LatentDistributionDisplay:
         low, middle, high = np.percentile(
             counts / (len(self.vectors) * (edges[1] - edges[0])), [5, 50, 95], axis=0
         )
-        ks = float(np.median(normality(self.vectors).ks))
+        ks = float(np.median(ks_statistic(self.vectors)))
         color = COLORS[len(ax.collections) % 2]
         label = f"{self.name} (median KS {ks:.3f})"
         options = style({"color": color, "linewidth": 2, "label": label}, line_kwargs)
@@ -157,7 +157,8 @@ class LatentDistributionDisplay:
                 centers, scipy.stats.norm.pdf(centers), "k--", linewidth=1.5, label="standard Gaussian"
             )
         ax.set(xlabel="Value of a feature (standard deviations)", ylabel="Density (per standard deviation)")
-        ax.set(xlim=(-4, 4), ylim=(0, None))
+        # Room for the legend above the peaks.
+        ax.set(xlim=(-4, 4), ylim=(0, 1.5 * max(high.max(), 0.4, ax.get_ylim()[1] / 1.5)))
         ax.legend(loc="upper right")
         self.ax_ = ax
         self.figure_ = ax.figure

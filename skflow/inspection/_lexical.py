@@ -93,12 +93,15 @@ def lexical_overlap(pairs, similarity, gold=None, *, unit="word", max_distance=N
     if max_distance is not None and (not isinstance(max_distance, Real) or not max_distance >= 0):
         raise ValueError(f"max_distance must be a number of at least 0 or None, got {max_distance!r}")
     distances, normalized = edit_distances(first, second, unit)
-    result = _correlate(values, distances, normalized)
+    result = _correlate(values, distances, normalized, unit)
     if max_distance is not None:
         close = distances <= max_distance
         result.max_distance = max_distance
         result.within = _correlate(
-            {name: value[close] for name, value in values.items()}, distances[close], normalized[close]
+            {name: value[close] for name, value in values.items()},
+            distances[close],
+            normalized[close],
+            unit,
         )
     return result
 
@@ -159,6 +162,8 @@ class LexicalOverlap(Table):
         Mean similarity.
     distances, normalized_distances : ndarray of shape (n_pairs,)
         The edit distances.
+    unit : {"word", "character"}
+        Their unit.
     max_distance : float or None
         Largest distance in `within`.
     within : LexicalOverlap or None
@@ -172,6 +177,7 @@ class LexicalOverlap(Table):
     mean: dict
     distances: np.ndarray
     normalized_distances: np.ndarray
+    unit: str
     max_distance: float | None = None
     within: "LexicalOverlap | None" = None
 
@@ -212,7 +218,7 @@ def _named_values(similarity, gold):
     }
 
 
-def _correlate(values, distances, normalized):
+def _correlate(values, distances, normalized, unit):
     gold = values.get("gold")
     return LexicalOverlap(
         n_pairs=len(distances),
@@ -222,6 +228,7 @@ def _correlate(values, distances, normalized):
         mean={name: float(value.mean()) if len(value) else float("nan") for name, value in values.items()},
         distances=distances,
         normalized_distances=normalized,
+        unit=unit,
     )
 
 

@@ -206,11 +206,10 @@ class LexicalOverlapDisplay:
                 defaults = {"color": color, "marker": marker, "s": 12, "alpha": 0.5, "linewidth": 0}
                 options = style(defaults, scatter_kwargs)
                 store.append(panel.scatter(values[drawn], distances[drawn] + jitter[drawn], **options))
-            panel.set_title(
-                f"{name}\n" rf"$100\,\rho$ = {self.result.edit_distance[name]:.1f}", fontsize="medium"
-            )
+            rho = self.result.edit_distance[name]
+            panel.set_title(f"{name}\n" rf"$100\,\rho$ = {rho:.1f}", fontsize="medium")
             panel.set_xlabel("Gold similarity (score)" if name == "gold" else "Cosine similarity")
-        unit = "edits"
+        unit = f"{self.result.unit}s"
         self.axes_[0].set_ylabel(f"Edit distance ({unit})")
         if limit is not None:
             self.close_[-1].set_label(f"at most {limit:g} {unit}")

@@ -83,27 +83,34 @@ def normality(X):
     (True, True)
     """
     X = check_array(X, dtype=np.float64, ensure_min_samples=2, input_name="X")
-    mean, std = X.mean(axis=0), X.std(axis=0)
-    constant = std <= _ROUNDING * np.abs(mean)
-    if constant.any():
+    result = measure_normality(X)
+    n_constant = np.count_nonzero(np.isnan(result.ks_shape))
+    if n_constant:
         warnings.warn(
-            f"{np.count_nonzero(constant)} of {len(constant)} features are constant: their skewness, "
-            "kurtosis and ks_shape are nan.",
+            f"{n_constant} of {X.shape[1]} features are constant: their skewness, kurtosis and ks_shape are "
+            "nan.",
             UndefinedMetricWarning,
             stacklevel=2,
         )
-    Z = (X - mean) / np.where(constant, np.nan, std)
+    return result
+
+
+def measure_normality(X):
+    """Do what `normality` does for a finite float64 array, without a warning."""
+    mean, std = X.mean(axis=0), X.std(axis=0)
+    Z = (X - mean) / np.where(std <= _ROUNDING * np.abs(mean), np.nan, std)
     return Normality(
         mean=mean,
         std=std,
-        ks=_ks(X),
-        ks_shape=np.where(constant, np.nan, _ks(Z)),
+        ks=ks_statistic(X),
+        ks_shape=ks_statistic(Z),
         skewness=np.mean(Z**3, axis=0),
         excess_kurtosis=np.mean(Z**4, axis=0) - 3,
     )
 
 
-def _ks(X):
+def ks_statistic(X):
+    """Return the Kolmogorov-Smirnov statistic of every column against N(0, 1); nan for columns of nan."""
     n = len(X)
     cdf = scipy.special.ndtr(np.sort(X, axis=0))
     steps = np.arange(n + 1)[:, None] / n

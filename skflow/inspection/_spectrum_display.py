@@ -142,7 +142,7 @@ class SingularValueDisplay:
         )
         ax.set(xscale="log", yscale="log")
         ax.set(xlabel="Singular direction (number)", ylabel="Share of squared length (%)")
-        ax.legend(loc="upper right")
+        ax.legend(loc="lower left")
         self.ax_ = ax
         self.figure_ = ax.figure
         return self

@@ -1,5 +1,6 @@
 """Which calibrator to take, by measurement."""
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,13 +15,22 @@ from ..calibrators import (
     StandardNormalizationCalibrator,
     WhiteningCalibrator,
 )
+from ..embedders._text import check_texts
 from ..metrics import average_cosine, spearman_score
 from ..similarity import check_pairs, pair_cosines
 from ._tables import Table
 
 
 def suggest_calibrator(
-    encoder, pairs, gold, calibrators=None, *, confidence_level=0.95, n_resamples=2000, random_state=None
+    encoder,
+    pairs,
+    gold,
+    calibrators=None,
+    *,
+    extra_sentences=None,
+    confidence_level=0.95,
+    n_resamples=2000,
+    random_state=None,
 ):
     """Measure on graded pairs whether a calibrator helps, and which.
 
@@ -40,6 +50,10 @@ def suggest_calibrator(
     calibrators : mapping of str to estimator, default=None
         Candidates by name. None takes standard normalization, NATSV with 1 and with 6 directions (where there
         are more features), whitening, and the flow.
+    extra_sentences : sequence of str, default=None
+        Unlabelled text that encoder and calibrators are fitted on besides the sentences of `pairs`, such as
+        the text that they will be used on: whitening and the flow want several times as many sentences as
+        there are features.
     confidence_level : float, default=0.95
         Level at which the intervals of all candidates hold at once.
     n_resamples : int, default=2000
@@ -66,7 +80,7 @@ def suggest_calibrator(
 
     Notes
     -----
-    Calibrators are fitted, without labels, on the sentences of these pairs: the "target" setting of Li et
+    Calibrators are fitted, without labels, on the sentences of these pairs, too: the "target" setting of Li et
     al. (2020, arXiv:2011.05864). The intervals are percentile bootstrap intervals (Efron, 1979,
     doi:10.1214/aos/1176344552) of the difference of two Spearman correlations over the same resampled pairs,
     with Bonferroni's correction for the number of candidates. They cover the choice of pairs, not the seed of
@@ -99,7 +113,11 @@ def suggest_calibrator(
     if n_resamples < 100:
         raise ValueError(f"n_resamples must be at least 100, got {n_resamples!r}")
     rng = check_random_state(random_state)
-    Z = clone(encoder).fit_transform(first + second)
+    sentences = first + second
+    if extra_sentences is not None and len(extra_sentences):
+        sentences = sentences + check_texts(extra_sentences, name="extra_sentences")
+    Z_fit = clone(encoder).fit_transform(sentences)
+    Z = Z_fit[: 2 * len(first)]
     calibrators = _candidates(Z.shape[1]) if calibrators is None else calibrators
     if not isinstance(calibrators, Mapping):
         raise TypeError(f"calibrators must be a mapping of names to calibrators, got {calibrators!r}")
@@ -110,7 +128,7 @@ def suggest_calibrator(
         calibrator = clone(calibrator)
         if calibrator.get_params().get("random_state", 0) is None:
             calibrator.set_params(random_state=rng.randint(2**31 - 1))
-        calibrated = calibrator.fit(Z).transform(Z)
+        calibrated = calibrator.fit(Z_fit).transform(Z)
         similarities[name], cosines[name] = pair_cosines(calibrated), average_cosine(calibrated)
     spearman = {name: 100 * spearman_score(gold, values) for name, values in similarities.items()}
     differences = _resampled_differences(gold, list(similarities.values()), n_resamples, rng)
@@ -186,7 +204,7 @@ class CalibratorSuggestion(Table):
 
     @property
     def _title(self):
-        return f"Suggestion: {self.name}. {self.reason}"
+        return f"Suggestion: {self.name}\n" + textwrap.fill(self.reason, 100)
 
     def _table(self):
         header = ["calibrator", "spearman x 100", "gain, low", "gain, high", "average cosine"]

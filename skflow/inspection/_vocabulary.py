@@ -1,17 +1,22 @@
 """Vectors and frequencies of the entries of an encoder's vocabulary."""
 
+import itertools
 import re
 from collections.abc import Mapping
 from numbers import Real
 
 import numpy as np
 
-from ..embedders._encoder import TOKENS_PER_TEXT, WINDOW, split
+from ..embedders._encoder import WINDOW, split
 from ..embedders._pooling import Recipe, average_layers
 from ..embedders._text import check_texts
 
 # wordfreq counts all numbers of one shape together, under the name "00", "000"...
 _NUMBER_SHAPE = re.compile(r"\d\d")
+# So many words of wordfreq; no vocabulary has more of them as single tokens.
+_MAX_WORDS = 100_000
+# Tokens of a batch, padding included, per unit of `batch_size`.
+_TOKENS_PER_TEXT = 16
 # Texts that are tokenised at once.
 _CHUNK = 50_000
 
@@ -93,7 +98,7 @@ def contextual_averages(encoder, embedder, texts):
             tokens = encoder._tokenise(texts[start : start + WINDOW], recipe)
         order = np.argsort(-tokens.lengths, kind="stable")
         order = order[tokens.lengths[order] > 0]
-        for rows in split(order, tokens.lengths, embedder.batch_size * TOKENS_PER_TEXT):
+        for rows in split(order, tokens.lengths, embedder.batch_size * _TOKENS_PER_TEXT):
             with encoder.lock, torch.inference_mode():
                 features = encoder._features(tokens, rows)
                 states = dict(zip(distinct, encoder._hidden(distinct, features), strict=True))
@@ -152,7 +157,8 @@ def _wordfreq(language):
             f"frequencies={language!r} is no language that wordfreq knows; expected one of {languages}, a "
             "mapping of words to frequencies, or a sequence of texts to count."
         ) from error
-    return {word: value for word, value in known.items() if not _NUMBER_SHAPE.search(word)}
+    words = (word for word in known if not _NUMBER_SHAPE.search(word))  # the most frequent ones first
+    return {word: known[word] for word in itertools.islice(words, _MAX_WORDS)}
 
 
 def _frequencies_of_words(encoder, mapping):

