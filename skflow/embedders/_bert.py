@@ -5,11 +5,11 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._persistence import VersionStamped
+from ._base import BaseTextEmbedder, sif_weights
 from ._cache import VectorCache, fingerprint
 from ._loading import choose_device, load_encoder, quiet
 from ._pooling import POOLINGS, Recipe, check_layers
@@ -18,7 +18,7 @@ from ._source import find_model
 from ._text import check_texts, distinct_texts
 
 
-class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
+class BertEmbedder(BaseTextEmbedder):
     """Embed text with a frozen BERT-like encoder.
 
     Every text becomes one vector: the hidden states of some layers are averaged, then pooled over the tokens.
@@ -214,7 +214,7 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
         directory = self._find()
         if self.sif is not None:
             self._learn_frequencies(texts, directory)
-        self._n_features_out = self._count_features(directory)
+        self._n_features_out = self._n_features(directory)
         return self
 
     def transform(self, X):
@@ -260,37 +260,7 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=2,
             )
-        if self.normalize:
-            norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-            vectors /= np.where(norms == 0, 1, norms)
-        return vectors
-
-    def get_feature_names_out(self, input_features=None):
-        """Return the names of the output features.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features,) of str
-            ``bertembedder0``, ``bertembedder1``, ...
-        """
-        if not hasattr(self, "_n_features_out"):
-            check_is_fitted(self)
-        n_features = getattr(self, "_n_features_out", None) or self._count_features(self._find())
-        prefix = type(self).__name__.lower()
-        return np.array([f"{prefix}{i}" for i in range(n_features)], dtype=object)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        tags.input_tags.string = True
-        tags.requires_fit = self.sif is not None
-        return tags
+        return self._scaled(vectors)
 
     def _check_together(self):
         """Check what the constraints on single parameters cannot say."""
@@ -300,7 +270,8 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
             raise ValueError(f"device={self.device!r}; expected a str or a list of at least one str.")
         if self.sif is not None and self.pooling not in ("auto", "mean"):
             raise ValueError(
-                f"sif weights the mean of the tokens: it needs pooling='mean' or 'auto', not {self.pooling!r}."
+                f"sif weights the mean of the tokens; pooling={self.pooling!r} has no use for it. Expected "
+                "pooling='mean' or 'auto'."
             )
         if self.exclude_special_tokens and self.pooling == "cls":
             raise ValueError("exclude_special_tokens=True leaves nothing to pooling='cls', a special token.")
@@ -319,7 +290,7 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
     def _recipe(self):
         weights = None
         if self.sif is not None and hasattr(self, "token_frequencies_"):
-            weights = (self.sif / (self.sif + self.token_frequencies_)).astype(np.float32)
+            weights = sif_weights(self.sif, self.token_frequencies_)
         return Recipe(
             layers=check_layers(self.layers),
             pooling=self.pooling,
@@ -357,8 +328,8 @@ class BertEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
         key = fingerprint(directory, recipe, self.dtype, self.trust_remote_code)
         return VectorCache(self.cache, key)
 
-    def _count_features(self, directory):
-        recipe = self._recipe()
+    def _n_features(self, directory=None):
+        directory, recipe = directory or self._find(), self._recipe()
         cache = self._open_cache(directory, recipe)
         # Whatever filled the cache has passed the checks that loading the model would make.
         known = cache.n_features() if cache is not None else None

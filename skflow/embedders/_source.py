@@ -101,18 +101,19 @@ def _cached(repository, revision, *, online):
     checkpoint would pass for a plain encoder, so that its absence must be known for sure where the hub can be
     asked.
     """
-    from huggingface_hub import snapshot_download, try_to_load_from_cache
+    from huggingface_hub import try_to_load_from_cache
 
-    try:
-        directory = Path(snapshot_download(repository, revision=revision, local_files_only=True))
-    except OSError:
+    # A path; None where nothing is known; a marker where the hub is known to lack the file.
+    modules, config = (
+        try_to_load_from_cache(repository, name, revision=revision)
+        for name in ("modules.json", "config.json")
+    )
+    found = next((path for path in (modules, config) if isinstance(path, str)), None)
+    if found is None or (modules is None and online):
         return None
+    directory = Path(found).parent
     weights = (".safetensors", *_TORCH_WEIGHTS)
-    if not _is_model(directory) or not any(path.suffix in weights for path in directory.rglob("*")):
-        return None
-    if online and try_to_load_from_cache(repository, "modules.json", revision=revision) is None:
-        return None
-    return directory
+    return directory if any(path.suffix in weights for path in directory.rglob("*")) else None
 
 
 def _download(repository, revision, token):

@@ -1,0 +1,253 @@
+"""Where models come from: directories, the Hugging Face cache and the hub."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from hashlib import sha1
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skflow.embedders import BertEmbedder
+from skflow.embedders._source import digest_files, model_files
+
+TEXTS = ["the cat sat", "a dog"]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+# No name is looked up and no connection made but to the hub that is given, if any.
+GUARD = """
+import os, socket, sys, warnings
+allowed = os.environ.get("ALLOWED_PORT")
+original = socket.socket.connect
+def connect(self, address):
+    if self.family in (socket.AF_INET, socket.AF_INET6) and str(address[1]) != allowed:
+        raise AssertionError(f"network access to {address}")
+    return original(self, address)
+socket.socket.connect = connect
+look_up = socket.getaddrinfo
+def getaddrinfo(host, *args, **kwargs):
+    assert allowed and host in ("127.0.0.1", "localhost"), f"look-up of {host}"
+    return look_up(host, *args, **kwargs)
+socket.getaddrinfo = getaddrinfo
+import numpy as np
+from skflow.embedders import BertEmbedder
+"""
+
+
+def run(program, *arguments, home, endpoint=None):
+    """Run a program in a process that may use the network, as far as it is let."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "TRANSFORMERS_"))}
+    environment.update(HF_HOME=str(home), HF_HUB_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_XET="1")
+    if endpoint is not None:
+        environment.update(HF_ENDPOINT=endpoint, ALLOWED_PORT=endpoint.rsplit(":", 1)[1])
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", GUARD + program, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def test_missing_directory(tmp_path):
+    for name in (tmp_path / "absent", "./absent/model", "a/b/c"):
+        with pytest.raises(
+            FileNotFoundError, match=r"model_name_or_path=.*no directory .*no name of a model"
+        ):
+            BertEmbedder(name).fit(TEXTS)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"neither config\.json nor modules\.json"):
+        BertEmbedder(tmp_path / "empty").fit(TEXTS)
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match="no directory"):
+        BertEmbedder(tmp_path / "file").transform(TEXTS)
+
+
+@pytest.mark.parametrize("name", ["someone/absent", "absent"])
+def test_missing_model_offline_says_what_and_where(name, monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    for parameters, why in (
+        ({}, "HF_HUB_OFFLINE is set"),
+        ({"local_files_only": True}, "local_files_only=True"),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            BertEmbedder(name, revision="v2", **parameters).fit(TEXTS)
+        message = str(caught.value)
+        for part in (repr(name), str(Path(name).absolute()), "'v2'", str(constants.HF_HUB_CACHE), why):
+            assert part in message
+
+
+class Hub:
+    """The few addresses of a model hub that a download needs, over one directory."""
+
+    def __init__(self, directory):
+        self.requests = []
+        files = {
+            p.relative_to(directory).as_posix(): p.read_bytes() for p in directory.rglob("*") if p.is_file()
+        }
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_HEAD(self):
+                self.respond()
+
+            def do_GET(self):
+                self.respond()
+
+            def respond(self):
+                path = self.path.split("?")[0]
+                hub.requests.append((self.command, path, self.headers.get("Authorization")))
+                headers, body, status = {"X-Repo-Commit": COMMIT}, b"", 404
+                if path.startswith("/api/models/org/tiny"):
+                    siblings = [{"rfilename": name} for name in files]
+                    body = json.dumps(
+                        {"id": "org/tiny", "sha": COMMIT, "siblings": siblings, "tags": []}
+                    ).encode()
+                    headers["Content-Type"], status = "application/json", 200
+                    if "/tree/" in path:
+                        entries = [
+                            {"type": "file", "path": n, "size": len(c), "oid": "0"} for n, c in files.items()
+                        ]
+                        body = json.dumps(entries).encode()
+                elif path.startswith("/org/tiny/resolve/"):
+                    name = path.split("/", 5)[5]
+                    if name in files:
+                        body, status = files[name], 200
+                        headers["ETag"] = f'"{sha1(body).hexdigest()}"'
+                    else:
+                        headers["X-Error-Code"] = "EntryNotFound"
+                else:
+                    headers["X-Error-Code"] = "RepoNotFound"
+                self.send_response(status)
+                for key, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(key, value)
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(body)
+
+            def log_message(self, *arguments):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def hub(tiny_bert, tmp_path):
+    import shutil
+
+    source = tmp_path / "source"
+    shutil.copytree(tiny_bert, source)
+    for other in ("pytorch_model.bin", "tf_model.h5", "README.md"):
+        (source / other).write_bytes(b"not needed")
+    hub = Hub(source)
+    yield hub
+    hub.close()
+
+
+def test_local_files_need_no_network(tiny_bert, declare, tmp_path):
+    program = (
+        "for path in sys.argv[1:]: print(BertEmbedder(path).fit_transform(['the cat sat', 'a dog']).sum())"
+    )
+    done = run(program, tiny_bert, declare(), home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""  # and quiet
+
+
+def test_download_then_no_more_network(hub, tiny_bert, tmp_path):
+    program = """
+embedder = BertEmbedder("org/tiny", layers=1, token="hf_secret", **eval(sys.argv[2]))
+np.save(sys.argv[1], embedder.fit_transform(["the cat sat", "a dog"]))
+"""
+    out, home = tmp_path / "vectors.npy", tmp_path / "home"
+    expected = BertEmbedder(tiny_bert, layers=1).fit_transform(TEXTS)
+
+    done = run(program, out, {}, home=home, endpoint=hub.endpoint)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    np.testing.assert_array_equal(np.load(out), expected)
+    assert {token for _, _, token in hub.requests} == {"Bearer hf_secret"}
+    fetched = {
+        path.split("/")[-1] for command, path, _ in hub.requests if command == "GET" and "resolve" in path
+    }
+    assert {"model.safetensors", "config.json", "tokenizer.json"} <= fetched
+    assert not {"pytorch_model.bin", "tf_model.h5", "README.md"} & fetched
+
+    hub.requests.clear()
+    done = run(program, out, {"cache": str(tmp_path / "cache.sqlite")}, home=home)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(out), expected)
+    assert hub.requests == []
+
+    # Another revision is another download; where it may not be made, the message says what was missing.
+    done = run(program, out, {"revision": "v2", "local_files_only": True}, home=home, endpoint=hub.endpoint)
+    assert done.returncode != 0
+    assert "no files at revision 'v2'" in done.stderr
+    assert hub.requests == []
+
+
+def test_model_that_the_hub_does_not_know(hub, tmp_path):
+    done = run("BertEmbedder('org/other').fit(['a'])", home=tmp_path / "home", endpoint=hub.endpoint)
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()
+    assert any(line.startswith("FileNotFoundError: model_name_or_path='org/other'") for line in last)
+    assert hub.endpoint in done.stderr
+
+
+def test_remote_code_does_not_run_unless_trusted(tiny_bert, tmp_path, set_json):
+    import shutil
+
+    path = tmp_path / "model"
+    shutil.copytree(tiny_bert, path)
+    set_json(path / "config.json", model_type="own", auto_map={"AutoConfig": "own.C", "AutoModel": "own.M"})
+    (path / "own.py").write_text(
+        "from transformers import BertConfig, BertModel\n"
+        f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
+        "class C(BertConfig):\n    model_type = 'own'\n"
+        "class M(BertModel):\n    config_class = C\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        BertEmbedder(path).fit(TEXTS)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_missing_weights_are_reported(tiny_bert, tmp_path):
+    import shutil
+
+    from safetensors.numpy import load_file, save_file
+
+    path = tmp_path / "model"
+    shutil.copytree(tiny_bert, path)
+    weights = load_file(path / "model.safetensors")
+    lost = next(key for key in weights if "layer.2" in key)
+    del weights[lost]
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.warns(UserWarning, match="lacks 1 weights of the encoder"):
+        BertEmbedder(path).fit(TEXTS)
+
+
+def test_digest_depends_on_content_and_names_alone(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    for directory in (a, b):
+        (directory / "sub").mkdir(parents=True)
+        (directory / "config.json").write_text("{}", encoding="utf-8")
+        (directory / "sub" / "weights.bin").write_bytes(b"123")
+    (b / "README.md").write_text("for human eyes", encoding="utf-8")
+    (b / "checkpoint-5").mkdir()
+    (b / "checkpoint-5" / "optimizer.pt").write_bytes(b"1")
+    assert digest_files(model_files(a)) == digest_files(model_files(b))
+    (b / "sub" / "weights.bin").rename(b / "sub" / "other.bin")
+    assert digest_files(model_files(a)) != digest_files(model_files(b))

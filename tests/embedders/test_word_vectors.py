@@ -1,0 +1,228 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_checks as checks
+from sklearn.utils import get_tags
+
+from skflow.embedders import WordVectorEmbedder
+from skflow.embedders._word_file import WordFile
+from skflow.embedders._word_vectors import split_words
+
+VECTORS = {
+    "the": [0.5, -1.0, 2.0],
+    "The": [9.0, 9.0, 9.0],
+    "cat": [1.0, 0.0, 0.25],
+    "dog": [0.0, 1.0, -3.5],
+    "n't": [0.125, 0.25, 0.0],
+    ".": [1.0, 1.0, 1.0],
+    "naïve": [2.0, 0.0, 0.0],
+    ". . .": [7.0, 7.0, 7.0],
+}
+
+
+def glove(path, vectors=VECTORS):
+    lines = [f"{word} {' '.join(map(str, vector))}\n" for word, vector in vectors.items()]
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def word2vec_text(path):
+    content = (
+        glove(path).read_text(encoding="utf-8").replace("\n", " \n")
+    )  # its writer leaves a space at the end
+    path.write_text(f"{len(VECTORS)} 3\n{content}", encoding="utf-8")
+    return path
+
+
+def word2vec_binary(path, feed=b""):
+    rows = [
+        w.encode() + b" " + np.array(v, dtype="<f4").tobytes() + feed
+        for w, v in VECTORS.items()
+        if " " not in w
+    ]
+    path.write_bytes(f"{len(rows)} 3\n".encode() + b"".join(rows))
+    return path
+
+
+def word2vec_binary_with_feeds(path):
+    return word2vec_binary(path, b"\n")
+
+
+@pytest.fixture
+def file(tmp_path):
+    return glove(tmp_path / "vectors.txt")
+
+
+@pytest.mark.parametrize("write", [glove, word2vec_text, word2vec_binary, word2vec_binary_with_feeds])
+def test_formats(tmp_path, write):
+    words = WordFile(write(tmp_path / "vectors"))
+    assert words.n_features == 3
+    known = [word for word in VECTORS if " " not in word or write in (glove, word2vec_text)]
+    assert len(words) == len(known)
+    np.testing.assert_array_equal(words.vectors(known), [VECTORS[word] for word in known])
+    assert "bird" not in words
+
+
+def test_average(file):
+    embedder = WordVectorEmbedder(file)
+    texts = ["the cat", "THE Dog", "The bird", "cat cat dog.", "a don't-cat"]
+    expected = [
+        np.mean([VECTORS["the"], VECTORS["cat"]], axis=0),
+        np.mean([VECTORS["the"], VECTORS["dog"]], axis=0),  # found in lower case
+        VECTORS["The"],  # found as written; the bird is unknown and does not count
+        np.mean([VECTORS[word] for word in ("cat", "cat", "dog", ".")], axis=0),
+        np.mean([VECTORS["n't"], VECTORS["cat"]], axis=0),
+    ]
+    vectors = embedder.fit_transform(texts)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, expected, rtol=1e-6)
+    np.testing.assert_array_equal(vectors, [embedder.transform([text])[0] for text in texts])
+    unit = WordVectorEmbedder(file, normalize=True).transform(texts)
+    np.testing.assert_allclose(unit, expected / np.linalg.norm(expected, axis=1, keepdims=True), rtol=1e-6)
+
+
+def test_texts_without_known_words(file):
+    for normalize in (False, True):
+        embedder = WordVectorEmbedder(file, normalize=normalize)
+        with pytest.warns(UserWarning, match="3 of 4 texts have no known word") as seen:
+            vectors = embedder.fit_transform(["", "zebra", "cat", ""])
+        assert len(seen) == 1
+        np.testing.assert_array_equal(vectors[[0, 1, 3]], 0)
+    with pytest.warns(UserWarning, match="1 of 1 texts"):
+        np.testing.assert_array_equal(WordVectorEmbedder(file).transform(["\ud800 \x00"]), np.zeros((1, 3)))
+
+
+def test_sif(file):
+    corpus = ["the cat", "the dog", "the the bird", "the cat"]
+    embedder = WordVectorEmbedder(file, sif=0.1)
+    with pytest.raises(NotFittedError):
+        embedder.transform(corpus)
+    embedder.fit(corpus)
+    assert embedder.word_frequencies_ == {"the": 5 / 8, "cat": 2 / 8, "dog": 1 / 8}
+    weight = {word: 0.1 / (0.1 + p) for word, p in embedder.word_frequencies_.items()}
+    expected = (
+        weight["the"] * np.array(VECTORS["the"]) + weight["cat"] * np.array(VECTORS["cat"]) + VECTORS["n't"]
+    ) / 3
+    np.testing.assert_allclose(embedder.transform(["the cat n't"])[0], expected, rtol=1e-6)
+
+
+def test_own_tokenizer(file):
+    vectors = WordVectorEmbedder(file, tokenizer=lambda text: text.split("_")).fit_transform(["cat_. . ."])
+    np.testing.assert_allclose(vectors[0], np.mean([VECTORS["cat"], VECTORS[". . ."]], axis=0))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I can't, won't.", ["I", "ca", "n't", ",", "wo", "n't", "."]),
+        ("She's the dogs' friend", ["She", "'s", "the", "dogs", "'", "friend"]),
+        ("well-known  3.5", ["well", "-", "known", "3", ".", "5"]),
+        ("It\u2019s naïve", ["It", "'s", "naïve"]),
+        ("", []),
+    ],
+)
+def test_split_words(text, words):
+    assert split_words(text) == words
+
+
+@given(st.text())
+def test_splitting_loses_white_space_alone(text):
+    assert "".join(split_words(text)) == "".join(c for c in text.replace("\u2019", "'") if not c.isspace())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"cat 1 2 3\ndog 1 2\n", "line 2: expected a word and 3 numbers, got 3 fields"),
+        (b"3 2\ncat 1 2\ndog 1 2\n", "promises 3 words and ends after 2"),
+        (b"2 2\ncat " + b"\x01\x00\xff\x02" * 2 + b"dog \x01", "promises 2 words and ends after 1"),
+        (b"cat\n", "line 1: expected a word and its vector"),
+    ],
+)
+def test_damaged_files(tmp_path, content, message):
+    path = tmp_path / "vectors"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        WordVectorEmbedder(path).fit(["cat"])
+
+
+@pytest.mark.parametrize("number", ["x", "nan", "inf"])
+def test_damaged_numbers_name_the_line(tmp_path, number):
+    path = tmp_path / "vectors"
+    path.write_text(f"cat 1 2\ndog 1 {number}\n", encoding="utf-8")
+    embedder = WordVectorEmbedder(path)
+    np.testing.assert_array_equal(embedder.fit_transform(["cat"]), [[1, 2]])
+    with pytest.raises(ValueError, match="line 2"):
+        embedder.transform(["dog"])
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="absent"):
+        WordVectorEmbedder(tmp_path / "absent").fit(["a"])
+
+
+def test_first_of_equal_words_counts(tmp_path):
+    path = tmp_path / "vectors"
+    path.write_text("cat 1 2\ncat 3 4\n", encoding="utf-8")
+    np.testing.assert_array_equal(WordVectorEmbedder(path).fit_transform(["cat"]), [[1, 2]])
+
+
+def test_changed_file_is_read_anew(file):
+    embedder = WordVectorEmbedder(file).fit(["cat"])
+    glove(file, {"cat": [5.0, 6.0]})
+    np.testing.assert_array_equal(embedder.transform(["cat"]), [[5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ("cat", ValueError, "X is one string"),
+        ([], ValueError, r"0 sample\(s\)"),
+        (["cat", None], ValueError, r"X\[1\] is missing"),
+        (["cat", 3], TypeError, r"X\[1\] is of type int"),
+        ([["cat"]], TypeError, r"X\[0\] is of type list"),
+    ],
+)
+def test_input_rules(file, X, error, message):
+    for method in ("fit", "transform"):
+        with pytest.raises(error, match=message):
+            getattr(WordVectorEmbedder(file), method)(X)
+
+
+def test_pickle_and_clone(file):
+    embedder = WordVectorEmbedder(file, sif=1e-3).fit(["the cat"])
+    expected = embedder.transform(["the dog"])
+    content = pickle.dumps(embedder)
+    assert b"Map" not in content
+    np.testing.assert_array_equal(pickle.loads(content).transform(["the dog"]), expected)
+    assert clone(embedder).get_params() == embedder.get_params()
+    assert list(embedder.get_feature_names_out()) == [f"wordvectorembedder{i}" for i in range(3)]
+    assert len(WordVectorEmbedder(file).get_feature_names_out()) == 3
+    tags = get_tags(embedder)
+    assert (tags.requires_fit, tags.input_tags.string, tags.input_tags.two_d_array) == (True, True, False)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_estimator_cloneable,
+        checks.check_estimator_repr,
+        checks.check_estimator_tags_renamed,
+        checks.check_valid_tag_types,
+        checks.check_no_attributes_set_in_init,
+        checks.check_get_params_invariance,
+        checks.check_set_params,
+        checks.check_mixin_order,
+        checks.check_do_not_raise_errors_in_init_or_set_params,
+        checks.check_param_validation,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_general_api_checks(file, check):
+    check("WordVectorEmbedder", WordVectorEmbedder(file))
