@@ -53,7 +53,7 @@ def set_json():
 def texts():
     """As many texts as make a covariance of 32 features regular, odd ones among them."""
     rng = np.random.RandomState(0)
-    return [*(" ".join(rng.choice(WORDS, size=2 + i % 9)) for i in range(120)), *SENTENCES]
+    return [*(" ".join(rng.choice(WORDS, size=2 + i % 9)) for i in range(64)), *SENTENCES]
 
 
 @pytest.fixture

@@ -83,8 +83,7 @@ def test_every_setting_of_a_plain_encoder(settings, tiny_bert, texts, transform,
     pipeline = make_pipeline(BertEmbedder(tiny_bert, **settings), StandardNormalizationCalibrator())
     expected = transform(pipeline, texts)
     model = to_sentence_transformer(pipeline)
-    assert_close(model.encode(texts), expected)
-    assert_close(model.encode(texts, batch_size=1), expected)
+    assert_close(model.encode(texts, batch_size=7), expected)
     assert_close(reload(model, tmp_path / "saved").encode(texts), expected)
 
 
@@ -282,6 +281,8 @@ def test_encode_in_another_process(fitted, texts):
     assert_close(model.encode(texts, device=["cpu"], chunk_size=50), expected)
 
 
+# torch 2.4 pickles the content of tensors in its own format, and warns about that when it reads it.
+@pytest.mark.filterwarnings("ignore:You are using `torch.load`:FutureWarning")
 def test_copies_and_pickles(fitted, texts):
     pipeline, expected = fitted
     model = to_sentence_transformer(pipeline)
