@@ -135,8 +135,8 @@ class Declared:
         """Return a text as the checkpoint hands it to its tokenizer."""
         if as_declared:
             text = self._prompt + text
-        if self._strips:
-            text = text.strip()
+            if self._strips:
+                text = text.strip()
         return text.lower() if self._lowers else text
 
     def run(self, features):
