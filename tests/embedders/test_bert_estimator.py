@@ -185,6 +185,7 @@ def test_pandas(tiny_bert):
         # scikit-learn before 1.7 takes the index from a DataFrame alone
         assert list(fitted.transform(frame[["text"]]).index) == list(frame.index)
         assert list(out.columns[:2]) == ["bertembedder0", "bertembedder1"]
+    frame = frame.reset_index(drop=True)
     for column in ("text", ["text"]):
         columns = ColumnTransformer([("t", BertEmbedder(tiny_bert), column), ("n", StandardScaler(), ["n"])])
         both = columns.set_output(transform="pandas").fit_transform(frame)
