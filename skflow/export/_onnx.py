@@ -170,8 +170,8 @@ def _linear(graph, x, calibrator):
 
 
 def _flow(graph, x, calibrator):
-    """Add a Glow, with the scales of its layers worked into their weights."""
-    flow = calibrator.flow_.double().requires_grad_(False)
+    """Add a Glow, with the scales of its dense layers worked into their weights."""
+    flow = calibrator.flow_.float().requires_grad_(False)
     if calibrator._is_scaled:
         x = graph.cast(x, np.float64)
         x = graph.node("Div", graph.node("Sub", x, calibrator.offset_), calibrator.scale_)
@@ -197,18 +197,21 @@ def _flow(graph, x, calibrator):
 
 
 def _layer(graph, x, layer, width):
-    """Add one invertible layer of a Glow in float64."""
+    """Add one invertible layer of a Glow."""
     from ..flows._layers import ActNorm, Coupling, LULinear, Permutation
 
     match layer:
         case ActNorm():
             scale = _scale(layer)
-            return _affine(graph, x, "Mul", scale, scale * layer.bias.numpy())
+            # Of a mean of many deviations little is left. torch rounds the product and the sum at once.
+            x = graph.node("Mul", graph.cast(x, np.float64), scale.astype(np.float64))
+            x = graph.node("Add", x, (scale * layer.bias.numpy()).astype(np.float64))
+            return graph.cast(x, np.float32)
         case Permutation():
             return graph.take(x, layer.order.numpy())
         case LULinear():
             lower, upper = layer._factors()
-            matrix = (upper.T @ lower.T)[:, layer.order].numpy()
+            matrix = (upper.double().T @ lower.double().T)[:, layer.order].numpy()
             return graph.node("MatMul", x, matrix.astype(np.float32))
         case Coupling():
             return _coupling(graph, x, layer, width)
@@ -243,15 +246,11 @@ def _coupling(graph, x, layer, width):
 def _dense(graph, x, layer):
     """Add a dense layer with its scale."""
     scale = _scale(layer)
-    return _affine(graph, x, "MatMul", layer.weight.numpy().T * scale, scale * layer.bias.numpy())
-
-
-def _affine(graph, x, op, factor, shift):
-    """Add a product and a sum in float32."""
-    return graph.node("Add", graph.node(op, x, factor.astype(np.float32)), shift.astype(np.float32))
+    product = graph.node("MatMul", x, layer.weight.numpy().T * scale)
+    return graph.node("Add", product, scale * layer.bias.numpy())
 
 
 def _scale(layer):
     from ..flows._layers import LOG_SCALE_FACTOR
 
-    return np.exp(LOG_SCALE_FACTOR * layer.log_scale.numpy())
+    return (LOG_SCALE_FACTOR * layer.log_scale).exp().numpy()

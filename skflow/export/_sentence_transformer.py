@@ -135,8 +135,9 @@ def _declared_model(declared, encoder, recipe):
 
     model = declared._st
     first = next(model[0].parameters(), None)
-    for module in list(model)[1:]:  # which the embedder keeps in float32
-        module.to(first.dtype)
+    if first is not None:
+        for module in list(model)[1:]:  # which the embedder keeps in float32
+            module.to(first.dtype)
     if recipe.max_length is not None:
         model.max_seq_length = recipe.max_length
     elif encoder.declared.is_fast:

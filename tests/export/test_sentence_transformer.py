@@ -146,6 +146,25 @@ def test_checkpoint_that_truncates(checkpoint, set_json, texts, transform, tmp_p
     assert_close(reload(model, tmp_path / "saved").encode(texts), expected)
 
 
+def test_checkpoint_without_a_transformer(tiny_bert, texts, transform, tmp_path):
+    from transformers import AutoTokenizer
+
+    try:
+        from sentence_transformers.sentence_transformer import modules as library
+    except ImportError:  # before version 5.4
+        from sentence_transformers import models as library
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    table = np.random.RandomState(0).standard_normal((len(tokenizer), 12)).astype(np.float32)
+    static = library.StaticEmbedding(tokenizer, embedding_weights=table)
+    SentenceTransformer(modules=[static, library.Normalize()]).save(str(tmp_path / "static"))
+    pipeline = make_pipeline(BertEmbedder(tmp_path / "static"), WhiteningCalibrator(n_components=8))
+    expected = transform(pipeline, texts)
+    model = to_sentence_transformer(pipeline)
+    assert_close(model.encode(texts), expected)
+    assert_close(reload(model, tmp_path / "saved").encode(texts), expected)
+
+
 def test_the_real_encoder(minilm, tmp_path):
     from skflow.datasets import load_mini_sts
 
