@@ -24,7 +24,8 @@ from sklearn.decomposition import PCA
 from torch import nn
 
 from skflow.flows import Glow, _training
-from skflow.flows._training import AutogradGradient, Trainer, one_thread
+from skflow.flows._threads import one_thread
+from skflow.flows._training import AutogradGradient, Trainer
 
 RECIPE = {"learning_rate": 1e-3, "weight_decay": 0.01, "max_grad_norm": 1.0}
 WIDTHS = (384, 768, 1024)
@@ -156,7 +157,7 @@ def main():
         for batch in BATCHES:
             x = torch.randn(batch, width, device=args.device)
             times = {name: [] for name in names}
-            with one_thread():
+            with one_thread:
                 for step in steps.values():
                     seconds(step, x, args.device)
                 for _ in range(args.repeats):

@@ -296,7 +296,8 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """Train on the given rows of X, store what was learned, and return the loss of every update."""
         from ..flows._batches import shuffled_batches, split_evenly
         from ..flows._device import resolve_device
-        from ..flows._training import Trainer, one_thread
+        from ..flows._threads import one_thread
+        from ..flows._training import Trainer
 
         device = resolve_device(self.device)
         n_rows = len(X) if rows is None else len(rows)
@@ -304,7 +305,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         n_updates = n_batches if in_order else round(self.max_epochs * n_batches)
         if not in_order and self.max_epochs > 0:
             n_updates = max(1, n_updates)
-        with one_thread():
+        with one_thread:
             flow = self._rebuilt() if goes_on else self._new_flow(rng)
             flow = flow.to(device=device, dtype=self._torch_dtype(device))
 
@@ -477,7 +478,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
     def _chunks(self, X):
         n = max(1, CHUNK_SIZE // X.shape[1])
-        return (slice(start, min(start + n, len(X))) for start in range(0, len(X), n))
+        return [slice(start, min(start + n, len(X))) for start in range(0, len(X), n)]
 
     def _log_likelihoods(self, flow, X):
         """Return the log-likelihood of each row of X, in nats, as the flow sees it."""
@@ -492,13 +493,17 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         import torch
 
         from ..flows._device import resolve_device
+        from ..flows._threads import for_each
 
         device = resolve_device(self.device, fall_back=True)
         flow = self._rebuilt()
         flow = flow.to(device=device, dtype=self._torch_dtype(device, working_dtype(X.dtype).name))
-        with torch.no_grad():
-            for rows in self._chunks(X):
-                outputs[rows] = function(flow, X[rows])
+
+        @torch.no_grad()
+        def compute(rows):
+            outputs[rows] = function(flow, X[rows])
+
+        for_each(compute, self._chunks(X))
         return outputs
 
     def transform(self, X):

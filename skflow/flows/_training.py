@@ -1,6 +1,5 @@
 """Maximum likelihood on minibatches: one flat parameter buffer, BERT-flow's Adam, and the training step."""
 
-import contextlib
 import math
 
 import torch
@@ -9,20 +8,6 @@ from ._glow import Glow
 from ._gradient import GlowGradient
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-6
-
-
-@contextlib.contextmanager
-def one_thread():
-    """Run torch on one thread: a training step's kernels are too small to be worth waking another for.
-
-    It also makes a fit independent of how many threads it is given.
-    """
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(n_threads)
 
 
 class AutogradGradient:

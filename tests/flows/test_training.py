@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from skflow.flows import Glow
 from skflow.flows._gradient import GlowGradient
-from skflow.flows._training import AutogradGradient, Trainer, gradient_of, one_thread
+from skflow.flows._training import AutogradGradient, Trainer, gradient_of
 from tests.flows.test_glow import seeded, trained_looking
 
 RECIPE = {"learning_rate": 1e-3, "weight_decay": 0.01, "max_grad_norm": 1.0}
@@ -98,22 +98,3 @@ def test_a_non_finite_batch_is_left_out():
     assert not torch.equal(trainer.snapshot(), before)
     trainer.restore(before)
     assert torch.equal(trainer.snapshot(), before)
-
-
-def test_one_thread_puts_the_number_back():
-    n_threads = torch.get_num_threads()
-    with one_thread():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == n_threads
-
-
-def test_one_thread_puts_the_number_back_after_an_error():
-    n_threads = torch.get_num_threads()
-
-    @one_thread()
-    def fail():
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert torch.get_num_threads() == n_threads
