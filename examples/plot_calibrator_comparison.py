@@ -5,8 +5,8 @@ Which calibrator, and whether
 
 Whether calibrating helps depends on the encoder. The layers of all-MiniLM-L6-v2 are three encoders in one:
 its lower layers behave like an encoder that was not tuned for similarity, its last layer was tuned. Each
-calibrator is fitted on the sentences of the task, without the gold scores; of the STS benchmark, the test split
-is scored and the sentences of the other splits are fitted on, too.
+calibrator is fitted on the sentences of the task, without the gold scores; of the STS benchmark, the test
+split is scored and the sentences of the other splits are fitted on, too.
 """
 
 import argparse

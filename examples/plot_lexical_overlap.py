@@ -30,8 +30,8 @@ args = parser.parse_args()
 
 # %%
 # On the STS benchmark, the flow is fitted on the sentences of all its splits, and the dev split is looked at:
-# its gold scores are those that give the paper's figure. The flow takes one epoch, as in the paper, and five of
-# the small set, after which it learns nothing more about rows that are held out.
+# its gold scores are those that give the paper's figure. The flow takes one epoch, as in the paper, and five
+# of the small set, after which it learns nothing more about rows that are held out.
 
 if args.data:
     text, data = load_sts("stsb", args.data).pairs, load_sts("stsb", args.data, split="dev")

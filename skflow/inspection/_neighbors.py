@@ -2,8 +2,8 @@
 
 import numpy as np
 
-# Entries of a block of scores: 32 MB in float32, and small enough to stay near the processor.
-_BLOCK = 2**23
+# Entries of a block of scores: 16 MB in float32, and small enough to stay near the processor.
+_BLOCK = 2**22
 # Scores are searched in groups of so many columns.
 _GROUP = 64
 # Candidates beyond k, so that rounding in the product cannot push a neighbour out.
@@ -46,19 +46,24 @@ def neighbor_profile(X, rows, k):
     """
     n = len(X)
     n_candidates = min(k + _SPARE, n - 1)
-    half_squares = np.einsum("ij,ij->i", X, X) / 2
+    # Distances need the vectors centred, lest a common offset cost digits. With y = x - m, the products with
+    # the others are x.x' = y.y' + m.x' + a constant of the row: one matrix product serves both.
+    mean = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+    Y = X - mean
+    offsets = X @ mean
+    half_squares = np.einsum("ij,ij->i", Y, Y) / 2
     size = max(1, _BLOCK // n)
     scores = np.empty((min(size, len(rows)), n), dtype=X.dtype)
     distance, dot, largest_dot = (np.empty((len(rows), k)) for _ in range(3))
     for start in range(0, len(rows), size):
         own = rows[start : start + size]
         block = scores[: len(own)]
-        np.matmul(X[own], X.T, out=block)
+        np.matmul(Y[own], Y.T, out=block)
         block[np.arange(len(own)), own] = -np.inf
-        products = _dots(X, own, _largest(block, n_candidates))
+        products = _dots(X, own, _largest(block + offsets, n_candidates))
         part = slice(start, start + len(own))
         largest_dot[part] = -np.sort(-products, axis=1)[:, :k]
-        block -= half_squares  # x.y - |y|^2 / 2 falls as |x - y| grows
+        block -= half_squares  # y.y' - |y'|^2 / 2 falls as |y - y'| grows
         found = _largest(block, n_candidates)
         squares = _squared_distances(X, own, found)
         order = np.argsort(squares, axis=1, kind="stable")[:, :k]

@@ -80,8 +80,8 @@ def suggest_calibrator(
 
     Notes
     -----
-    Calibrators are fitted, without labels, on the sentences of these pairs, too: the "target" setting of Li et
-    al. (2020, arXiv:2011.05864). The intervals are percentile bootstrap intervals (Efron, 1979,
+    Calibrators are fitted, without labels, on the sentences of these pairs, too: the "target" setting of Li
+    et al. (2020, arXiv:2011.05864). The intervals are percentile bootstrap intervals (Efron, 1979,
     doi:10.1214/aos/1176344552) of the difference of two Spearman correlations over the same resampled pairs,
     with Bonferroni's correction for the number of candidates. They cover the choice of pairs, not the seed of
     a flow, and take pairs to be independent, which those that share a sentence are not.
@@ -199,7 +199,7 @@ class CalibratorSuggestion(Table):
             f"Leave the vectors as they are. The best candidate, {best}, changes rho x 100 from "
             f"{self.spearman['passthrough']:.2f} to {self.spearman[best]:.2f}, by {low:.2f} to {high:.2f} "
             f"with {level} confidence on {self.n_pairs} pairs: no gain that chance does not explain."
-            + (f" Certain to be worse: {', '.join(harmful)}." if harmful else "")
+            + (f" Worse with the same confidence: {', '.join(harmful)}." if harmful else "")
         )
 
     @property

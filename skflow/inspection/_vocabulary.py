@@ -151,7 +151,7 @@ def _wordfreq(language):
         ) from error
     try:
         known = wordfreq.get_frequency_dict(language, wordlist="best")
-    except LookupError as error:
+    except (LookupError, ValueError) as error:
         languages = ", ".join(sorted(wordfreq.available_languages()))
         raise ValueError(
             f"frequencies={language!r} is no language that wordfreq knows; expected one of {languages}, a "
