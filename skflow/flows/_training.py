@@ -65,6 +65,7 @@ class Trainer:
         self.max_grad_norm = max_grad_norm
         self.n_skipped = 0
         self.grad_norm = math.nan
+        self._graphs = {}
         self._gradient = gradient_of(flow)
         parameters = self._gradient.parameters
         self._flat = torch.cat([p.detach().reshape(-1) for p in parameters])
@@ -95,16 +96,59 @@ class Trainer:
     @torch.no_grad()
     def step(self, x):
         """Do one update on the batch `x` and return its loss, in bits per dimension, before the update."""
+        if x.device.type == "cuda":
+            loss, grad_norm = self._captured(x)
+            loss, self.grad_norm = loss.item(), grad_norm.item()
+            is_finite = math.isfinite(loss) and math.isfinite(self.grad_norm)
+        else:
+            loss = self._gradient(x).item()
+            self.grad_norm = torch.linalg.vector_norm(self._grad).item()
+            is_finite = math.isfinite(loss) and math.isfinite(self.grad_norm)
+            if is_finite:
+                self._grad.mul_(min(1.0, self.max_grad_norm / (self.grad_norm + EPSILON)))
+                self._first.lerp_(self._grad, 1 - BETA1)
+                self._second.mul_(BETA2).addcmul_(self._grad, self._grad, value=1 - BETA2)
+                torch.sqrt(self._second, out=self._work).add_(EPSILON)
+                self._flat.mul_(1 - self.learning_rate * self.weight_decay)
+                self._flat.addcdiv_(self._first, self._work, value=-self.learning_rate)
+        self.n_skipped += not is_finite
+        return loss
+
+    def _step_without_branches(self, x):
+        """Do the same without asking the device for a number; return loss and gradient norm as tensors."""
         loss = self._gradient(x)
         grad_norm = torch.linalg.vector_norm(self._grad)
-        loss, self.grad_norm = loss.item(), grad_norm.item()
-        if not (math.isfinite(loss) and math.isfinite(self.grad_norm)):
-            self.n_skipped += 1
-            return loss
-        self._grad.mul_(min(1.0, self.max_grad_norm / (self.grad_norm + 1e-6)))
-        self._first.lerp_(self._grad, 1 - BETA1)
-        self._second.mul_(BETA2).addcmul_(self._grad, self._grad, value=1 - BETA2)
-        torch.sqrt(self._second, out=self._work).add_(EPSILON)
-        self._flat.mul_(1 - self.learning_rate * self.weight_decay)
-        self._flat.addcdiv_(self._first, self._work, value=-self.learning_rate)
-        return loss
+        is_finite = torch.isfinite(loss) & torch.isfinite(grad_norm)
+        self._grad.mul_(torch.clamp(self.max_grad_norm / (grad_norm + EPSILON), max=1.0))
+        first = torch.lerp(self._first, self._grad, 1 - BETA1)
+        second = (self._second * BETA2).addcmul_(self._grad, self._grad, value=1 - BETA2)
+        flat = self._flat * (1 - self.learning_rate * self.weight_decay)
+        flat.addcdiv_(first, second.sqrt().add_(EPSILON), value=-self.learning_rate)
+        for buffer, updated in ((self._first, first), (self._second, second), (self._flat, flat)):
+            torch.where(is_finite, updated, buffer, out=buffer)
+        return loss, grad_norm
+
+    def _captured(self, x):
+        """Do the step by replaying it as one CUDA graph, since launching the kernels would take longer."""
+        if not isinstance(self._gradient, GlowGradient):
+            return self._step_without_branches(x)
+        if len(x) not in self._graphs:
+            buffers = (self._flat, self._first, self._second)
+            before = [buffer.clone() for buffer in buffers]
+            static = x.clone()
+            # A step before the capture, on another stream, allocates what the kernels work in.
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                self._step_without_branches(static)
+            torch.cuda.current_stream().wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                results = self._step_without_branches(static)
+            for buffer, value in zip(buffers, before, strict=True):
+                buffer.copy_(value)
+            self._graphs = {**dict(list(self._graphs.items())[-1:]), len(x): (graph, static, results)}
+        graph, static, results = self._graphs[len(x)]
+        static.copy_(x)
+        graph.replay()
+        return results

@@ -84,6 +84,30 @@ def test_batches_of_many_sizes_share_a_trainer():
         assert torch.equal(p, q)
 
 
+def test_step_of_a_gpu_is_that_of_a_cpu():
+    # On cuda the step is captured in a graph, which can hold no branch; its arithmetic runs anywhere.
+    on_cpu, as_on_gpu = (Trainer(trained_looking(6), **RECIPE) for _ in range(2))
+    for i in range(6):
+        x = torch.randn(8, 6, generator=seeded(i), dtype=torch.float64) * (1e300 if i == 3 else 1)
+        loss = on_cpu.step(x)
+        with torch.no_grad():
+            other_loss, grad_norm = as_on_gpu._step_without_branches(x)
+        if i != 3:
+            assert other_loss.item() == pytest.approx(loss, rel=1e-12)
+            assert grad_norm.item() == pytest.approx(on_cpu.grad_norm, rel=1e-12)
+        assert_allclose(as_on_gpu.snapshot(), on_cpu.snapshot(), rtol=1e-12)
+    assert on_cpu.n_skipped == 1
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a cuda device")
+def test_cuda_agrees_with_cpu():
+    on_cpu, on_gpu = Trainer(trained_looking(6), **RECIPE), Trainer(trained_looking(6).cuda(), **RECIPE)
+    for i, n_rows in enumerate((8, 8, 7, 8, 300, 7)):
+        x = torch.randn(n_rows, 6, generator=seeded(i), dtype=torch.float64)
+        assert on_gpu.step(x.cuda()) == pytest.approx(on_cpu.step(x), rel=1e-9)
+    assert_allclose(on_gpu.snapshot().cpu(), on_cpu.snapshot(), rtol=1e-9, atol=1e-12)
+
+
 def test_a_non_finite_batch_is_left_out():
     flow = trained_looking(4)
     trainer = Trainer(flow, **RECIPE)
