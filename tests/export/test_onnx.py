@@ -72,7 +72,7 @@ def test_every_calibrator_and_chain(calibrator, tmp_path):
 
 @pytest.mark.parametrize("permutation", ["reverse", "random", "lu"])
 @pytest.mark.parametrize("coupling", ["additive", "affine"])
-@pytest.mark.parametrize("n_features", [1, 2, 13, 32])
+@pytest.mark.parametrize("n_features", [1, 2, 13])
 def test_every_flow(n_features, coupling, permutation, tmp_path):
     flow = NormalizingFlowCalibrator(coupling=coupling, permutation=permutation, **TRAINED)
     X = vectors(n_features)
@@ -82,7 +82,7 @@ def test_every_flow(n_features, coupling, permutation, tmp_path):
         assert np.abs(untrained.fit(X).transform(X) - flow.transform(X)).max() > 0.01
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     n_features=st.integers(1, 20),
     n_levels=st.integers(1, 4),
