@@ -7,7 +7,7 @@ from .calibrators import (
     StandardNormalizationCalibrator,
     WhiteningCalibrator,
 )
-from .embedders import BertEmbedder
+from .embedders import BertEmbedder, WordVectorEmbedder
 from .similarity import CosineSimilarityRegressor
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "NormalizingFlowCalibrator",
     "StandardNormalizationCalibrator",
     "WhiteningCalibrator",
+    "WordVectorEmbedder",
     "__version__",
 ]
