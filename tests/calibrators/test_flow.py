@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
 
 from skflow.calibrators import NormalizingFlowCalibrator
 from skflow.calibrators._flow import MIN_INIT_ROWS
@@ -408,6 +409,20 @@ def test_zuko_flows(flow):
     assert np.isfinite(calibrator.sample(10, random_state=0)).all()
     loaded = pickle.loads(pickle.dumps(calibrator))
     assert_array_equal(loaded.transform(X), Z)
+
+
+def test_grid_search_over_density_models():
+    pytest.importorskip("zuko", reason="an optional dependency")
+    grid = {"flow": ["glow", "nice", shallow_glow], "max_epochs": [0, 3]}
+    search = GridSearchCV(NormalizingFlowCalibrator(random_state=0), grid, cv=2).fit(vectors(400, 6))
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_params_["max_epochs"] == 3
+
+
+@pytest.mark.parametrize(("n_features", "batch_size"), [(1024, 64), (1024, 4096), (769, 1024), (1, 4096)])
+def test_wide_vectors_and_large_batches(n_features, batch_size):
+    X = 0.3 * np.random.RandomState(0).standard_normal((300, n_features)).astype(np.float32)
+    assert_sound(NormalizingFlowCalibrator(batch_size=batch_size, max_epochs=2, random_state=0).fit(X), X)
 
 
 def shallow_glow(n_features):
