@@ -134,8 +134,8 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     else it runs. There is no `sample_weight`: minibatches cannot honour it.
 
     A Glow inverts exactly, up to rounding. zuko's "nice", "realnvp" and "maf" do too ("maf" in `n_features`
-    passes). "nsf" is a spline within [-5, 5] and the identity outside; "gf" has no closed inverse, so that zuko
-    bisects to 1e-6 within [-10, 10], and `inverse_transform` and `sample` cannot leave that range of
+    passes). "nsf" is a spline within [-5, 5] and the identity outside; "gf" has no closed inverse: zuko
+    bisects to 1e-6 within [-10, 10], so that `inverse_transform` and `sample` cannot leave that range of
     standardised features.
 
     References
