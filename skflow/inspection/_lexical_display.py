@@ -214,6 +214,6 @@ class LexicalOverlapDisplay:
         if limit is not None:
             self.close_[-1].set_label(f"at most {limit:g} {unit}")
             self.others_[-1].set_label("more")
-            self.axes_[-1].legend(loc="upper right", markerscale=1.6, framealpha=0.9)
+            self.axes_[-1].legend(loc="upper left", markerscale=1.6, framealpha=0.9)
         self.figure_ = self.ax_.figure
         return self
