@@ -348,3 +348,26 @@ def test_token_never_leaks(tiny_bert):
     assert pickle.loads(pickle.dumps(BertEmbedder(token=True))).token is True
     assert f"{embedder.token} {embedder.token!s}" == "*** ***"
     assert embedder._find().name  # a local directory needs no token
+
+
+@pytest.mark.slow
+def test_memory_stays_bounded(tiny_bert):
+    # 300,000 short texts, and one of 10 MB: far less is added than tokenising everything at once would take.
+    program = """
+import sys, warnings
+from skflow.embedders import BertEmbedder
+warnings.simplefilter("ignore")
+def anonymous():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) / 1024
+embedder = BertEmbedder(sys.argv[1], layers=0).fit(["a"])
+before = anonymous()
+embedder.transform(["the cat " * 1_250_000])
+assert anonymous() - before < 60, anonymous() - before
+texts = [f"cat {i}" for i in range(300_000)]
+before = anonymous()
+vectors = embedder.transform(texts)
+assert anonymous() - before < vectors.nbytes / 2**20 + 150, anonymous() - before
+"""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("reads /proc")
+    subprocess.run([sys.executable, "-c", program, tiny_bert], check=True)
