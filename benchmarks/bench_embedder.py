@@ -147,8 +147,9 @@ def bench_cache(args):
             forget()  # nothing in memory, as in a new process
             again.append(seconds(lambda: embedder.transform(texts)))
     second = statistics.median(again)
+    ratio = first / second
     print(
-        f"cache: {len(texts)} sentences; first {first:.2f} s, second {second:.3f} s: {first / second:.0f} times as fast"
+        f"cache: {len(texts)} sentences; first {first:.2f} s, second {second:.3f} s: {ratio:.0f} times as fast"
     )
 
 
@@ -192,9 +193,7 @@ def bench_search(args):
         WhiteningCalibrator(n_components=128),
     ]
     n_distinct = len(set(sentences_of(pairs)))
-    print(
-        f"search: {len(calibrators)} calibrators, 5 folds, {len(pairs)} pairs, {n_distinct} distinct sentences"
-    )
+    print(f"search: {len(calibrators)} calibrators, 5 folds, {len(pairs)} pairs, {n_distinct} sentences")
     with tempfile.TemporaryDirectory() as folder:
         for name, cache in (("with cache", Path(folder) / "e.sqlite"), ("without", None)):
             embedder = BertEmbedder(

@@ -358,7 +358,8 @@ import sys, warnings
 from skflow.embedders import BertEmbedder
 warnings.simplefilter("ignore")
 def anonymous():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) / 1024
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 embedder = BertEmbedder(sys.argv[1], layers=0).fit(["a"])
 before = anonymous()
 embedder.transform(["the cat " * 1_250_000])
