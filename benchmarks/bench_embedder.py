@@ -149,7 +149,7 @@ def bench_cache(args):
     second = statistics.median(again)
     ratio = first / second
     print(
-        f"cache: {len(texts)} sentences; first {first:.2f} s, second {second:.3f} s: {ratio:.0f} times as fast"
+        f"cache: {len(texts)} texts; first {first:.2f} s, second {second:.3f} s: {ratio:.0f} times as fast"
     )
 
 
