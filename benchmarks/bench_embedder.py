@@ -148,9 +148,7 @@ def bench_cache(args):
             again.append(seconds(lambda: embedder.transform(texts)))
     second = statistics.median(again)
     ratio = first / second
-    print(
-        f"cache: {len(texts)} texts; first {first:.2f} s, second {second:.3f} s: {ratio:.0f} times as fast"
-    )
+    print(f"cache: {len(texts)} texts; first {first:.2f} s, second {second:.3f} s: {ratio:.0f} times as fast")
 
 
 @contextlib.contextmanager
