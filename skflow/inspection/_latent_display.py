@@ -144,7 +144,7 @@ class LatentDistributionDisplay:
             counts / (len(self.vectors) * (edges[1] - edges[0])), [5, 50, 95], axis=0
         )
         ks = float(np.median(ks_statistic(self.vectors)))
-        color = COLORS[len(ax.collections) % 2]
+        color = COLORS[len(ax.collections) % len(COLORS)]
         label = f"{self.name} (median KS {ks:.3f})"
         options = style({"color": color, "linewidth": 2, "label": label}, line_kwargs)
         (self.line_,) = ax.plot(centers, middle, **options)

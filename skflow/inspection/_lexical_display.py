@@ -213,7 +213,7 @@ class LexicalOverlapDisplay:
         self.axes_[0].set_ylabel(f"Edit distance ({unit})")
         if limit is not None:
             self.close_[-1].set_label(f"at most {limit:g} {unit}")
-            self.others_[-1].set_label("more")
+            self.others_[-1].set_label(f"more than {limit:g}")
             self.axes_[-1].legend(loc="upper left", markerscale=1.6, framealpha=0.9)
         self.figure_ = self.ax_.figure
         return self
