@@ -378,11 +378,18 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         if has_failed or is_validation:
             trainer.restore(best_parameters)
         if has_failed or trainer.n_skipped:
+            skipped = (
+                f"{trainer.n_skipped} of {len(loss_curve)} updates had no finite loss and gradient, and were "
+                "left out"
+            )
+            fell = (
+                f"the log-likelihood of the training rows went from {begin:.6g} to {score:.6g} nats, and the "
+                f"parameters that reached {best:.6g} are kept"
+            )
+            happened = ([skipped] if trainer.n_skipped else []) + ([fell] if has_failed else [])
             warnings.warn(
-                f"{trainer.n_skipped} of {len(loss_curve)} updates were left out, their loss or gradient not "
-                f"being finite; the log-likelihood went from {begin:.6g} to {score:.6g} nats a row"
-                + (f", so the parameters that reached {best:.6g} are kept" if has_failed else "")
-                + f". Try a learning_rate below {self.learning_rate} or a larger batch_size.",
+                f"The flow did not train well: {'; '.join(happened)}. Try a learning_rate below "
+                f"{self.learning_rate} or a larger batch_size.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -475,6 +482,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         import torch
 
         like = next(flow.parameters())
+        X = np.asarray(X, dtype=working_dtype(X.dtype))
         if self._is_scaled and not is_latent:
             X = (X - self.offset_) / self.scale_
         # torch wants to be able to write to what it is given: rows of a read-only file are copied.

@@ -10,6 +10,9 @@ MAX_OFFSET_IN_SPREADS = 1e3
 # No value may be further away than this from the centre of its feature, in spreads: float32 ends at 3e38 and
 # the likelihood squares.
 MAX_DISTANCE_IN_SPREADS = 1e12
+# A spread so far below the median of all is that of a dead feature: rounding noise. The recipe itself leaves
+# it out, by adding 1e-6 to the standard deviations that it divides by.
+DEAD_SPREAD = 1e-6
 # Quantiles are taken of so many rows at the most, evenly spaced.
 MAX_SAMPLE = 10_000
 
@@ -27,15 +30,16 @@ def input_scaling(X, *, standardize):
     Returns
     -------
     offset, scale : ndarray of shape (n_features,)
-        In float64. (0, 1) for a feature of ordinary scale; (median, 1) for one that is constant up to the
-        precision of its dtype; (median, spread) for any other, where the spread is the interquartile range
-        over 1.349 (that of a Gaussian), or the standard deviation where half of the values are equal.
+        In float64. (0, 1) for a feature of ordinary scale; (median, 1) for one that is constant, up to the
+        precision of its dtype or beside the other features; (median, spread) for any other, where the spread
+        is the interquartile range over 1.349 (that of a Gaussian), or the standard deviation where half of
+        the values are equal.
     """
-    resolution = 16 * np.finfo(X.dtype if X.dtype.kind == "f" else np.float32).eps
+    resolution = 16 * np.finfo(np.float64 if X.dtype == np.float64 else np.float32).eps
     lowest, highest = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     peak = np.maximum(-lowest, highest)
     peak[peak == 0] = 1.0
-    sample = X[:: -(-len(X) // MAX_SAMPLE)] / peak
+    sample = X[:: -(-len(X) // MAX_SAMPLE)].astype(np.float64) / peak
     quartile1, median, quartile3 = np.percentile(sample, [25, 50, 75], axis=0)
     spread = (quartile3 - quartile1) / 1.349
     spread = np.where(spread > 0, spread, sample.std(axis=0))
@@ -43,6 +47,8 @@ def input_scaling(X, *, standardize):
     is_constant = np.maximum(spread, distance / MAX_DISTANCE_IN_SPREADS) <= resolution * np.abs(median)
     spread = np.maximum(spread, distance / MAX_DISTANCE_IN_SPREADS)
     median, spread = median * peak, spread * peak
+    if not is_constant.all():
+        is_constant |= spread <= DEAD_SPREAD * np.median(spread[~is_constant])
     is_ordinary = (
         (spread >= SPREAD_RANGE[0])
         & (spread <= SPREAD_RANGE[1])
@@ -60,7 +66,7 @@ def typical_rows(X):
     One outlier among the rows that initialise an ActNorm would make its scale so small that the other rows
     become one point.
     """
-    quartile1, median, quartile3 = np.percentile(X, [25, 50, 75], axis=0)
+    quartile1, median, quartile3 = np.percentile(X.astype(np.float64), [25, 50, 75], axis=0)
     spread = quartile3 - quartile1
     is_typical = (np.abs(X - median) <= np.where(spread > 0, MAX_OFFSET_IN_SPREADS * spread, np.inf)).all(
         axis=1
