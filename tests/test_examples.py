@@ -32,12 +32,12 @@ def test_quickstart(quickstart, tmp_path, capsys):
     # 0: the fresh interpreter gave the same vectors.
     assert quickstart.main(["--model", str(tmp_path / "encoder"), "--output", str(saved)]) == 0
     out = capsys.readouterr().out
-    for name in quickstart.calibrators(max_epochs=1):
+    for name in quickstart.calibrators():
         row = re.search(
             rf"^{re.escape(name)} +(-?\d+\.\d\d) +(-?\d+\.\d\d) +(-?\d+\.\d\d)$", out, re.MULTILINE
         )
         assert row, f"no row of three figures for {name!r} in\n{out}"
-    best = float(re.search(r"^Best: .* \((.*)\)$", out, re.MULTILINE)[1])
+    best = float(re.search(r"^The best: .* \((.*)\)$", out, re.MULTILINE)[1])
     figures = [float(f) for f in re.findall(r" (-?\d+\.\d\d)(?= |$)", out, re.MULTILINE)]
     assert best == max(figures)
     # What was saved is the pipeline of that figure.
