@@ -267,7 +267,7 @@ class TestSavePretrained:
         config = json.loads((tmp_path / "calibrator.json").read_text())
         assert config["class"] == "WhiteningCalibrator"
         assert config["skflow_version"] == skflow.__version__
-        assert config["params"] == {"n_components": None, "method": "pca", "strength": 0.5, "tol": 1e-10}
+        assert config["params"] == calibrator.get_params()
         arrays = load_file(tmp_path / config["tensors"]["file"])
         np.testing.assert_array_equal(arrays["components_"], calibrator.components_)
 
@@ -605,6 +605,8 @@ class TestHostileFiles:
             (lambda c: c["params"].update(strength="x"), "The 'strength' parameter"),
             (lambda c: c["params"].update(evil=1), "no parameter 'evil'"),
             (lambda c: c["fitted"].pop("mean_"), "mean_ is missing"),
+            (lambda c: c["fitted"].update(_automatic_strength=1.5), "_automatic_strength is 1.5"),
+            (lambda c: c["fitted"].update(shrinkage_="x"), "shrinkage_ is 'x'"),
             (lambda c: c["fitted"].update(mean_=None), "mean_ is missing, or not an array"),
             (
                 lambda c: c["fitted"].update(mean_=c["fitted"]["components_"]),

@@ -47,7 +47,7 @@ class LinearCalibrator(BaseCalibrator):
             If X or sample_weight is not finite, not of the right shape, or all weights are zero, or if a
             parameter of the calibrator does not suit X.
         """
-        return self._accumulate(X, sample_weight, reset=True)
+        return self._accumulate(X, sample_weight, reset=True, is_all=True)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y=None, sample_weight=None):
@@ -77,7 +77,7 @@ class LinearCalibrator(BaseCalibrator):
         """
         return self._accumulate(X, sample_weight, reset=not hasattr(self, "n_samples_seen_"))
 
-    def _accumulate(self, X, sample_weight, *, reset):
+    def _accumulate(self, X, sample_weight, *, reset, is_all=False):
         X = self._validate_rows(X, reset=reset)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -99,6 +99,7 @@ class LinearCalibrator(BaseCalibrator):
         self._residual = moments.residual
         self._second_moment = moments.second
         self._exponent = moments.exponent
+        self._choose_shrinkage(X if is_all else None, sample_weight)
         self._solve()
         return self
 
@@ -113,6 +114,9 @@ class LinearCalibrator(BaseCalibrator):
 
     def _check_parameters(self, X):
         """Raise ValueError where a parameter of the constructor does not suit X."""
+
+    def _choose_shrinkage(self, X, sample_weight):
+        """Learn from X, all rows at once, how much to shrink; X is None where they are not at hand."""
 
     def _solve(self):
         """Compute the fitted parameters from the moments."""

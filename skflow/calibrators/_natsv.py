@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._linear import PrincipalCalibrator, saturated
@@ -19,14 +19,15 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
     where the rows of V are the leading `n_components` right singular vectors of the centred training rows.
     The few directions that hold most of a cloud of embeddings carry word frequency more than meaning;
     without them the cloud is more isotropic. The method is the "all-but-the-top" of Mu and Viswanath
-    (2018), who suggest about n_features / 100 components; Li et al. (2020) call it NATSV.
+    (2018), who remove about n_features / 100 components; Li et al. (2020) call it NATSV.
 
     float64 input gives float64, everything else float32; sums and the decomposition are float64 always.
 
     Parameters
     ----------
-    n_components : int, default=1
-        Number of directions to remove; 0 only centres. No more are removed than the training rows vary in:
+    n_components : int or "auto", default=1
+        Number of directions to remove; 0 only centres. "auto" removes n_features / 100, rounded, and at least
+        one, as Mu and Viswanath (2018) do. No more are removed than the training rows vary in:
         with as many as that, or more, nothing is left of the training rows but rounding errors.
 
     Attributes
@@ -90,13 +91,17 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
         "_second_moment": ("n_features_in_", "n_features_in_"),
         "_exponent": (),
     }
-    _parameter_constraints: ClassVar[dict] = {"n_components": [Interval(Integral, 0, None, closed="left")]}
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})]
+    }
 
     def __init__(self, n_components=1):
         self.n_components = n_components
 
     def _solve(self):
-        axes, deviations = self._principal_axes(min(self.n_components, len(self.mean_)))
+        n_features = len(self.mean_)
+        n_components = max(1, round(n_features / 100)) if self.n_components == "auto" else self.n_components
+        axes, deviations = self._principal_axes(min(n_components, n_features))
         self.n_components_ = int(np.count_nonzero(deviations))
         self.components_ = axes[: self.n_components_]
         self._deviations = deviations[: self.n_components_]

@@ -4,11 +4,14 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
+from scipy.linalg import qr
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._linear import PrincipalCalibrator, saturated
+from ._moments import row_chunks
+from ._strength import automatic_strength
 
 
 class WhiteningCalibrator(PrincipalCalibrator):
@@ -25,6 +28,23 @@ class WhiteningCalibrator(PrincipalCalibrator):
     At full strength, s = 1, the covariance of the result is the identity. Both methods give the same
     cosines and distances: they differ by a rotation.
 
+    Full whitening over-corrects: it gives directions of noise the weight of the others. An encoder that was
+    tuned for similarity is best left nearly alone, one that was not gains most at about 0.5 to 0.75.
+    ``strength="auto"`` chooses between them from the vectors alone, by
+
+    .. math::
+
+        s = 1 - \frac{\mathrm{tr}\,\Sigma}{\mu^T \mu + \mathrm{tr}\,\Sigma}
+        \sqrt{\frac{\mathrm{tr}\,\Sigma^2}{\mu^T \Sigma \mu + \mathrm{tr}\,\Sigma^2}}.
+
+    Both factors are about dot products, whose parts are
+    :math:`x^T y = \mu^T \mu + \mu^T (x - \mu) + \mu^T (y - \mu) + (x - \mu)^T (y - \mu)`. The first is the
+    share of the mean squared norm that is not the mean's: 1 minus the average cosine, for vectors of equal
+    norm. The second is about the dot products of one vector with all others: how much of their standard
+    deviation is specific to that vector. The rest is the same for every vector, namely how far the others lie
+    along the mean, which is what makes some of them neighbours of all (Suzuki et al., 2013). No constant in
+    it is fitted to anything, and a rotation or a change of scale does not alter it.
+
     Directions along which the training rows do not vary, or hardly so, carry no signal. Dividing by their
     standard deviation would blow up rounding errors: they map to zero, whatever the strength.
 
@@ -40,14 +60,22 @@ class WhiteningCalibrator(PrincipalCalibrator):
         "pca" returns coordinates along the principal axes, leading first, as Su et al. (2021) do. "zca"
         rotates back to the axes of the input features; of all whitenings it moves the vectors least (Kessy
         et al., 2018).
-    strength : float, default=1.0
+    strength : float or "auto", default=1.0
         Power of the whitening, from 0 to 1: eigenvalues of the covariance are raised to ``-strength / 2``.
         1 whitens; 0 only centres (and, with "pca", rotates); what lies between evens the variances out in
-        part. It is read in `transform`: setting it on a fitted calibrator needs no new fit.
+        part. "auto" chooses it by the rule above. It is read in `transform`: setting it on a fitted
+        calibrator needs no new fit.
     tol : float, default=1e-10
         Directions whose eigenvalue is below `tol` times the largest carry no signal. Whatever `tol`,
         eigenvalues within the rounding error of the covariance, n_features times the machine epsilon of
         float64 relative to the largest, count as zero.
+    shrinkage : {"auto", "ledoit-wolf"} or None, default="auto"
+        Whether `fit` shrinks the covariance towards a multiple of the identity, by the coefficient of Ledoit
+        and Wolf (2004). Of fewer rows than features, the covariance says that most directions have no
+        variance at all, and whitening would blow up those that seem to have little. "auto" shrinks where
+        there are fewer rows than features and ``strength="auto"``, so that with a strength given by hand the
+        covariance of the result is what the formula says; set "ledoit-wolf" to shrink at any strength. Rows
+        of `partial_fit` are never shrunk for: the coefficient takes all rows at once.
 
     Attributes
     ----------
@@ -57,8 +85,12 @@ class WhiteningCalibrator(PrincipalCalibrator):
         Principal axes, orthonormal, leading first, float64. The sign of each is chosen so that its entry of
         largest magnitude is positive, which makes the result the same on every machine, up to rounding, where
         no two eigenvalues are equal.
+    strength_ : float
+        Power that `transform` whitens by: `strength`, or what the rule chose.
+    shrinkage_ : float
+        How much of the covariance was replaced by a multiple of the identity, from 0 to 1.
     explained_variance_ : ndarray of shape (n_components_,)
-        Population variance along them, 0 where there is no signal; at most the largest float64.
+        Variance along them, after the shrinkage, 0 where there is no signal; at most the largest float64.
     explained_variance_ratio_ : ndarray of shape (n_components_,)
         Share of the total variance along each.
     n_components_ : int
@@ -67,7 +99,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
         Number of directions kept that carry signal; along the other ``n_components_ - rank_`` the output is
         zero.
     covariance_ : ndarray of shape (n_features, n_features)
-        Population covariance of the training rows, which `partial_fit` goes on from.
+        Population covariance of the training rows, not shrunk, which `partial_fit` goes on from.
     n_samples_seen_ : int or float
         Number of rows seen by `fit` and `partial_fit`; the sum of their weights if they had any.
     n_features_in_ : int
@@ -91,6 +123,12 @@ class WhiteningCalibrator(PrincipalCalibrator):
     J. Su, J. Cao, W. Liu, Y. Ou (2021), "Whitening sentence representations for better semantics and faster
     retrieval", arXiv:2103.15316.
 
+    O. Ledoit, M. Wolf (2004), "A well-conditioned estimator for large-dimensional covariance matrices",
+    Journal of Multivariate Analysis 88(2), doi:10.1016/S0047-259X(03)00096-4.
+
+    I. Suzuki, K. Hara, M. Shimbo, M. Saerens, K. Fukumizu (2013), "Centering similarity measures to reduce
+    hubs", EMNLP, aclanthology.org/D13-1058.
+
     A. Kessy, A. Lewin, K. Strimmer (2018), "Optimal whitening and decorrelation", The American Statistician
     72(4), doi:10.1080/00031305.2016.1277159.
 
@@ -104,6 +142,13 @@ class WhiteningCalibrator(PrincipalCalibrator):
     True
     >>> WhiteningCalibrator(n_components=2, strength=0.5).fit_transform(X).shape
     (500, 2)
+
+    Vectors about the origin are left nearly alone, those of a narrow cone are not:
+
+    >>> round(WhiteningCalibrator(strength="auto").fit(X).strength_, 2)
+    0.02
+    >>> round(WhiteningCalibrator(strength="auto").fit(X + [3, 3, 3]).strength_, 2)
+    0.66
     """
 
     _fitted_shapes: ClassVar[dict] = {
@@ -119,15 +164,17 @@ class WhiteningCalibrator(PrincipalCalibrator):
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "method": [StrOptions({"pca", "zca"})],
-        "strength": [Interval(Real, 0, 1, closed="both")],
+        "strength": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "tol": [Interval(Real, 0, 1, closed="left")],
+        "shrinkage": [StrOptions({"auto", "ledoit-wolf"}), None],
     }
 
-    def __init__(self, n_components=None, *, method="pca", strength=1.0, tol=1e-10):
+    def __init__(self, n_components=None, *, method="pca", strength=1.0, tol=1e-10, shrinkage="auto"):
         self.n_components = n_components
         self.method = method
         self.strength = strength
         self.tol = tol
+        self.shrinkage = shrinkage
 
     def _check_parameters(self, X):
         n_features = X.shape[1]
@@ -137,18 +184,63 @@ class WhiteningCalibrator(PrincipalCalibrator):
                 f"n_features={n_features}."
             )
 
+    def _choose_shrinkage(self, X, sample_weight):
+        self.shrinkage_ = 0.0
+        n_features = len(self.mean_)
+        is_small = self.strength == "auto" and self.n_samples_seen_ < n_features
+        total = np.trace(self._second_moment)
+        is_wanted = self.shrinkage == "ledoit-wolf" or (self.shrinkage == "auto" and is_small)
+        if X is None or total == 0 or not is_wanted:
+            return
+        # scikit-learn's ledoit_wolf_shrinkage takes no weights, and all rows at once.
+        fourth = 0.0  # mean of the fourth powers of the norms
+        for rows in row_chunks(X):
+            squares = np.square(self._centre(X[rows], np.dtype(np.float64), int(self._exponent))).sum(axis=1)
+            share = np.full(len(squares), 1.0) if sample_weight is None else sample_weight[rows]
+            fourth += share @ np.square(squares / total) / self.n_samples_seen_
+        squared = np.square(self._second_moment / total).sum()
+        distance = squared - 1 / n_features  # of the covariance from the multiple of the identity, squared
+        error = (fourth - squared) / self.n_samples_seen_  # of the covariance from the true one
+        if error > 0:
+            self.shrinkage_ = float(min(1.0, error / distance)) if distance > 0 else 1.0
+
     def _solve(self):
-        n_axes = len(self.mean_) if self.n_components is None else self.n_components
+        n_features = len(self.mean_)
+        n_axes = n_features if self.n_components is None else self.n_components
         axes, deviations = self._principal_axes(n_axes)
-        deviations[deviations < np.sqrt(self.tol) * deviations[0]] = 0
+        total = np.trace(self._second_moment)
+        level = self.shrinkage_ * total / n_features
+        variances = (1 - self.shrinkage_) * np.ldexp(deviations, -self._exponent) ** 2 + level
+        if self.shrinkage_ > 0:
+            # Where the rows do not vary all axes are alike: choose some that rounding does not decide.
+            n_signal = np.count_nonzero(deviations)
+            rest = np.eye(n_features) - axes[:n_signal].T @ axes[:n_signal]
+            axes[n_signal:] = qr(rest, pivoting=True)[0].T[: n_axes - n_signal]
+            deviations = np.ldexp(np.sqrt(variances), self._exponent)
+        is_noise = deviations < np.sqrt(self.tol) * deviations[0]
+        deviations[is_noise] = variances[is_noise] = 0
         self.components_ = axes
         self.n_components_ = len(axes)
         self.rank_ = int(np.count_nonzero(deviations))
         self._deviations = deviations
-        variances = np.ldexp(deviations, -self._exponent) ** 2
         self.explained_variance_ = saturated(variances, 2 * self._exponent)
-        total = np.trace(self._second_moment)
         self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros_like(variances)
+        covariance = (1 - self.shrinkage_) * self._second_moment
+        covariance[np.diag_indices(n_features)] += level
+        self._automatic_strength = automatic_strength(np.ldexp(self.mean_, -self._exponent), covariance)
+
+    @property
+    def strength_(self):
+        """Power that `transform` whitens by, float from 0 to 1."""
+        check_is_fitted(self)
+        return self._automatic_strength if self.strength == "auto" else float(self.strength)
+
+    def _check_fitted_state(self):
+        super()._check_fitted_state()
+        for name in ("_automatic_strength", "shrinkage_"):
+            value = getattr(self, name, None)
+            if not isinstance(value, float) or not 0 <= value <= 1:
+                raise ValueError(f"{name} is {value!r}, expected a number from 0 to 1")
 
     def transform(self, X):
         """Whiten X.
@@ -173,14 +265,15 @@ class WhiteningCalibrator(PrincipalCalibrator):
         X = self._validate_rows(X, reset=False)
         dtype = self._product_dtype(X.dtype)
         exponent = self._scaling_exponent(self._deviations)
-        project = (self.components_.T * self._gains(exponent, -self.strength)).astype(dtype)
+        strength = self.strength_
+        project = (self.components_.T * self._gains(exponent, -strength)).astype(dtype)
         rotate = self.components_.astype(dtype) if self.method == "zca" else None
 
         def whiten(rows):
             rows = self._centre(rows, dtype, exponent) @ project
             if rotate is not None:
                 rows = rows @ rotate
-            return rows * 2.0 ** (exponent * (1 - self.strength)) if exponent else rows
+            return rows * 2.0 ** (exponent * (1 - strength)) if exponent else rows
 
         return self._map_chunks(whiten, X)
 
@@ -206,14 +299,15 @@ class WhiteningCalibrator(PrincipalCalibrator):
         X = self._validate_calibrated(X, self._n_features_out)
         dtype = self._product_dtype(X.dtype)
         exponent = self._scaling_exponent(self._deviations)
-        restore = (self.components_.T * self._gains(exponent, self.strength)).astype(dtype).T
+        strength = self.strength_
+        restore = (self.components_.T * self._gains(exponent, strength)).astype(dtype).T
         rotate = self.components_.T.astype(dtype) if self.method == "zca" else None
 
         def colour(rows):
             rows = rows.astype(dtype, copy=False)
             if rotate is not None:
                 rows = rows @ rotate
-            return self._uncentre(rows @ restore, exponent, self.strength)
+            return self._uncentre(rows @ restore, exponent, strength)
 
         return self._map_chunks(colour, X)
 

@@ -38,7 +38,7 @@ def linear_operations(calibrator):
         operations = [("deflate", calibrator.components_)] * 2
     elif isinstance(calibrator, WhiteningCalibrator):
         dtype = calibrator._product_dtype(np.float32)
-        gains = calibrator._gains(0, -calibrator.strength)
+        gains = calibrator._gains(0, -calibrator.strength_)
         operations = [("multiply", calibrator.components_.T * gains)]
         if calibrator.method == "zca":
             operations.append(("multiply", calibrator.components_))

@@ -88,7 +88,14 @@ class TestComponents:
         assert calibrator.partial_fit(X[2:]).n_components_ == 3
 
 
-@pytest.mark.parametrize("n_components", [-1, 1.5, "auto", None])
+@pytest.mark.parametrize(("n_features", "expected"), [(2, 1), (149, 1), (151, 2), (300, 3), (384, 4)])
+def test_auto_removes_a_hundredth(n_features, expected):
+    """Mu and Viswanath (2018): d / 100, 3 for their vectors of 300."""
+    X = np.random.default_rng(0).normal(size=(400, n_features))
+    assert NATSVCalibrator(n_components="auto").fit(X).n_components_ == expected
+
+
+@pytest.mark.parametrize("n_components", [-1, 1.5, "all", None])
 def test_bad_n_components(X, n_components):
     with pytest.raises(ValueError, match="'n_components' parameter of NATSVCalibrator"):
         NATSVCalibrator(n_components=n_components).fit(X)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.covariance import LedoitWolf
 from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_similarity
 
@@ -113,6 +114,129 @@ class TestStrength:
         calibrator = WhiteningCalibrator(method="zca").fit(X).set_params(strength=0.5)
         expected = WhiteningCalibrator(method="zca", strength=0.5).fit_transform(X)
         np.testing.assert_array_equal(calibrator.transform(X), expected)
+
+
+class TestAutomaticStrength:
+    def test_by_hand(self):
+        """Variances 8 and 1/2; mean (5, 1), so 1 - 8.5 / 34.5 * sqrt(64.25 / (200.5 + 64.25))."""
+        X = np.array([[9.0, 1.0], [1.0, 1.0], [5.0, 2.0], [5.0, 0.0]])
+        calibrator = WhiteningCalibrator(strength="auto").fit(X)
+        assert calibrator.strength_ == pytest.approx(1 - 8.5 / 34.5 * np.sqrt(64.25 / 264.75), abs=1e-14)
+        expected = WhiteningCalibrator(strength=calibrator.strength_).fit_transform(X)
+        np.testing.assert_array_equal(calibrator.transform(X), expected)
+
+    def test_shares_of_dot_products(self):
+        """The two factors, measured on dot products themselves."""
+        rng = np.random.default_rng(0)
+        X, Y = rng.normal(size=(2, 20_000, 4)) * [3, 2, 1, 1] + [1, 1, 2, 0]
+        mean = np.concatenate([X, Y]).mean(axis=0)
+        level = 1 - (X * Y).sum(axis=1).mean() / (np.vstack([X, Y]) ** 2).sum(axis=1).mean()
+        specific = ((X - mean) * (Y - mean)).sum(axis=1).std() / (X * (Y - mean)).sum(axis=1).std()
+        strength = WhiteningCalibrator(strength="auto").fit(np.vstack([X, Y])).strength_
+        assert strength == pytest.approx(1 - level * specific, abs=0.02)
+
+    @pytest.mark.parametrize("scale", [1e-250, 1e-3, 1e3, 1e250])
+    def test_scale_and_rotation_do_not_matter(self, X, scale):
+        rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))[0]
+        expected = WhiteningCalibrator(strength="auto").fit(X).strength_
+        assert 0 < expected < 1
+        assert WhiteningCalibrator(strength="auto").fit(scale * X @ rotation).strength_ == pytest.approx(
+            expected
+        )
+
+    def test_in_pieces(self, X):
+        calibrator = WhiteningCalibrator(strength="auto")
+        for rows in np.array_split(X, 7):
+            calibrator.partial_fit(rows)
+        assert calibrator.strength_ == pytest.approx(WhiteningCalibrator(strength="auto").fit(X).strength_)
+
+    def test_extremes(self):
+        X = np.random.default_rng(0).normal(size=(300, 5))
+        X -= X.mean(axis=0)
+        assert WhiteningCalibrator(strength="auto").fit(X).strength_ == pytest.approx(0, abs=1e-12)
+        assert WhiteningCalibrator(strength="auto").fit(X + 1e4).strength_ == pytest.approx(1, abs=1e-6)
+        for constant in (np.zeros((3, 2)), np.full((3, 2), 7.0)):
+            calibrator = WhiteningCalibrator(strength="auto").fit(constant)
+            assert calibrator.strength_ == 0
+            np.testing.assert_array_equal(calibrator.transform(constant), 0)
+
+    def test_can_be_set_later(self, X):
+        calibrator = WhiteningCalibrator().fit(X)
+        assert calibrator.strength_ == 1
+        calibrator.set_params(strength="auto")
+        assert calibrator.strength_ == WhiteningCalibrator(strength="auto").fit(X).strength_
+
+    def test_round_trip(self, X):
+        calibrator = WhiteningCalibrator(strength="auto").fit(X)
+        np.testing.assert_allclose(calibrator.inverse_transform(calibrator.transform(X)), X, atol=1e-10)
+
+    def test_real_vectors(self, embeddings):
+        """Layers 0 and 4 are like those of an untuned encoder, the last one was tuned for similarity."""
+        first, middle, last = (
+            WhiteningCalibrator(strength="auto").fit(vectors).strength_ for vectors in embeddings
+        )
+        assert 0.4 < first < 0.8
+        assert 0.4 < middle < 0.8
+        assert last < 0.2
+
+
+class TestShrinkage:
+    @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+    def test_scikit_learn(self, scale):
+        X = np.random.default_rng(0).normal(size=(15, 20)) * np.arange(1, 21) + 3
+        calibrator = WhiteningCalibrator(strength="auto").fit(scale * X)
+        theirs = LedoitWolf().fit(X)
+        assert calibrator.shrinkage_ == pytest.approx(theirs.shrinkage_, rel=1e-10)
+        variances = np.linalg.eigvalsh(theirs.covariance_)[::-1]
+        assert calibrator.rank_ == 20
+        np.testing.assert_allclose(calibrator.set_params(strength=1)._deviations / scale, np.sqrt(variances))
+
+    def test_where(self):
+        X = np.random.default_rng(0).normal(size=(15, 20)) + 1
+        for calibrator in (
+            WhiteningCalibrator(),
+            WhiteningCalibrator(strength=0.5),
+            WhiteningCalibrator(strength="auto", shrinkage=None),
+        ):
+            assert calibrator.fit(X).shrinkage_ == 0
+            assert calibrator.rank_ == 14
+        assert WhiteningCalibrator(strength="auto").partial_fit(X).shrinkage_ == 0
+        assert WhiteningCalibrator(strength="auto").fit(np.vstack([X, X])).shrinkage_ == 0
+        assert 0 < WhiteningCalibrator(strength=0.5, shrinkage="ledoit-wolf").fit(X).shrinkage_ < 1
+
+    def test_weights_are_counts(self):
+        X = np.random.default_rng(0).normal(size=(9, 20)) + 1
+        weight = np.arange(9) % 3
+        weighted = WhiteningCalibrator(strength="auto").fit(X, sample_weight=weight)
+        repeated = WhiteningCalibrator(strength="auto").fit(np.repeat(X, weight, axis=0))
+        assert 0 < weighted.shrinkage_ == pytest.approx(repeated.shrinkage_)
+
+    def test_partial_fit_goes_on_from_what_was_seen(self):
+        X = np.random.default_rng(0).normal(size=(60, 20)) + 1
+        calibrator = WhiteningCalibrator(strength="auto").fit(X[:15])
+        np.testing.assert_allclose(calibrator.covariance_, covariance(X[:15]), atol=1e-12)
+        calibrator.partial_fit(X[15:])
+        whole = WhiteningCalibrator(strength="auto").fit(X)
+        np.testing.assert_allclose(calibrator.transform(X), whole.transform(X), atol=1e-10)
+
+    def test_small_corpus_of_known_covariance(self):
+        """Rows that fit never saw come out nearer to white than by the covariance as it is."""
+        rng = np.random.default_rng(0)
+        deviations = 1 / np.sqrt(np.arange(1, 101))
+        train, new = rng.normal(size=(60, 100)) * deviations, rng.normal(size=(2000, 100)) * deviations
+        anisotropy = {}
+        for shrinkage in ("ledoit-wolf", None):
+            calibrator = WhiteningCalibrator(shrinkage=shrinkage).fit(train)
+            variances = np.linalg.eigvalsh(covariance(calibrator.transform(new)))
+            anisotropy[shrinkage] = np.linalg.norm(variances / variances.mean() - 1)
+        assert anisotropy["ledoit-wolf"] < anisotropy[None] / 2
+
+    @pytest.mark.parametrize("n_samples", [1, 2, 5])
+    def test_few_rows(self, n_samples):
+        X = np.random.default_rng(0).normal(size=(n_samples, 40))
+        Z = WhiteningCalibrator(strength="auto").fit_transform(X)
+        assert np.isfinite(Z).all()
+        assert (Z == 0).all() == (n_samples == 1)
 
 
 class TestComponents:
