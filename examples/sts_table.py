@@ -30,6 +30,8 @@ from skflow.evaluation import compare_calibrators, evaluate_sts
 
 LAYERS = {"layer 0": 0, "layer 4": 4, "first_last": "first_last", "last": "last"}
 TASKS = ["sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr"]
+# The order of the features is reversed at each step in the released code of BERT-flow, random in its paper.
+FLOWS = {"flow": "reverse", "flow, random order": "random"}
 COLUMNS = ["layers", "calibrator", *TASKS, "average"]
 
 
@@ -45,22 +47,25 @@ def calibrators(n_seeds):
         "whitening, strength 0.5": WhiteningCalibrator(strength=0.5),
         "whitening(256)": WhiteningCalibrator(256),
     }
-    return closed_form | {
-        f"flow, seed {s}": NormalizingFlowCalibrator(random_state=s) for s in range(n_seeds)
+    flows = {
+        f"{name}, seed {seed}": NormalizingFlowCalibrator(permutation=permutation, random_state=seed)
+        for name, permutation in FLOWS.items()
+        for seed in range(n_seeds)
     }
+    return closed_form | flows
 
 
 def rows(comparison):
     """Yield (calibrator, figures, average as text) of a comparison, the flow's seeds averaged."""
-    flows = [result for name, result in comparison.items() if name.startswith("flow")]
     for name, result in comparison.items():
-        if not name.startswith("flow"):
+        if ", seed " not in name:
             yield name, list(result.values()), f"{result.average:.2f}"
-    if flows:
-        averages = [result.average for result in flows]
-        spread = f" ± {statistics.stdev(averages):.2f}" if len(flows) > 1 else ""
-        figures = [statistics.mean(result[task] for result in flows) for task in flows[0]]
-        yield f"flow ({len(flows)} seeds)", figures, f"{statistics.mean(averages):.2f}{spread}"
+    for flow in FLOWS:
+        results = [result for name, result in comparison.items() if name.startswith(f"{flow}, seed ")]
+        averages = [result.average for result in results]
+        spread = f" ± {statistics.stdev(averages):.2f}" if len(results) > 1 else ""
+        figures = [statistics.mean(result[task] for result in results) for task in results[0]]
+        yield f"{flow} ({len(results)} seeds)", figures, f"{statistics.mean(averages):.2f}{spread}"
 
 
 def main():
