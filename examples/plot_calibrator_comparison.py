@@ -55,9 +55,10 @@ calibrators = {
 
 layers = {"layer 0": 0, "layer 4": 4, "last layer": -1}
 figures = {name: {} for name in ("raw", *calibrators)}
+vectors = {}
 for name, layer in layers.items():
     embedder = BertEmbedder(MODEL, layers=layer, pooling="mean", max_length=64, cache=args.cache)
-    Z_fit = embedder.fit_transform(sentences)
+    Z_fit = vectors[name] = embedder.fit_transform(sentences)
     Z = Z_fit[: data.pairs.size]
     figures["raw"][name] = 100 * spearman_score(data.score, pair_cosines(Z))
     for calibrator_name, calibrator in calibrators.items():
@@ -91,9 +92,7 @@ for name, layer in {"layer 4": 4, "last layer": -1}.items():
 # A flow starts from random weights and sees the sentences in random order. Five seeds show how far that
 # matters, as in Table 8 of the BERT-flow paper.
 
-for name, layer in layers.items():
-    embedder = BertEmbedder(MODEL, layers=layer, pooling="mean", max_length=64, cache=args.cache)
-    Z_fit = embedder.fit_transform(sentences)
+for name, Z_fit in vectors.items():
     rho = []
     for seed in range(5):
         Z = calibrators["flow"].set_params(random_state=seed).fit(Z_fit).transform(Z_fit[: data.pairs.size])
