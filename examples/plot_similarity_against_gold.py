@@ -18,7 +18,7 @@ from skflow.calibrators import NormalizingFlowCalibrator
 from skflow.datasets import load_mini_sts, load_sts
 from skflow.embedders import BertEmbedder
 from skflow.inspection import SimilarityDisplay
-from skflow.similarity import CosineSimilarityRegressor
+from skflow.similarity import CosineSimilarityRegressor, pair_cosines
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", help="directory of the STS tasks; the set of the package if not given")
@@ -49,13 +49,13 @@ plt.suptitle("Layer 4")
 plt.show()
 
 # %%
-# The last layer, which was tuned: there the flow has nothing to add.
+# The last layer, which was tuned: there the flow has nothing to add. Similarities that were computed already can
+# be drawn as well.
 
 embedder = BertEmbedder(MODEL, layers=-1, pooling="mean", max_length=64, cache=args.cache)
-models = {
-    "raw": CosineSimilarityRegressor(embedder).fit(text),
-    "flow": CosineSimilarityRegressor(make_pipeline(embedder, flow)).fit(text),
-}
-SimilarityDisplay.from_estimator(models, data.pairs, data.score, random_state=0)
+flow.fit(embedder.fit_transform(text.ravel(order="F")))
+Z = embedder.transform(data.pairs.ravel(order="F"))
+similarity = {"raw": pair_cosines(Z), "flow": pair_cosines(flow.transform(Z))}
+SimilarityDisplay.from_predictions(data.score, similarity, random_state=0)
 plt.suptitle("Last layer")
 plt.show()
