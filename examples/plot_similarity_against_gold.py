@@ -49,8 +49,8 @@ plt.suptitle("Layer 4")
 plt.show()
 
 # %%
-# The last layer, which was tuned: there the flow has nothing to add. Similarities that were computed already can
-# be drawn as well.
+# The last layer, which was tuned: there the flow has nothing to add. Similarities that were computed already
+# can be drawn as well.
 
 embedder = BertEmbedder(MODEL, layers=-1, pooling="mean", max_length=64, cache=args.cache)
 flow.fit(embedder.fit_transform(text.ravel(order="F")))
