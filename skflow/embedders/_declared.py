@@ -63,6 +63,14 @@ def _dtype_option(dtype):
     return {"dtype" if version >= (4, 56) else "torch_dtype": getattr(torch, dtype)}
 
 
+def _to_float32(module, args, features):
+    """Hand on what a transformer of half precision returns as the modules behind it expect it."""
+    for name in ("token_embeddings", "sentence_embedding"):
+        if name in features:
+            features[name] = features[name].float()
+    return features
+
+
 class Declared:
     """A sentence-transformers checkpoint.
 
@@ -101,6 +109,8 @@ class Declared:
         # Half precision is for the transformer alone; the modules behind it are small.
         for module in list(self._st)[1:] if self.model is not None else self._st:
             module.float()
+        if self.model is not None and dtype != "float32":
+            first.register_forward_hook(_to_float32)
         limit = self._st.get_max_seq_length() if self.model is not None else None
         self.limit = int(limit) if limit is not None and limit < 10**6 else None
         self._strips = not hasattr(first, "preprocess")  # sentence-transformers before 5.4
@@ -142,9 +152,6 @@ class Declared:
     def run(self, features):
         """Return the vectors of a batch of tokens."""
         features = self._st[0]({**features, **self._extra})
-        for name in ("token_embeddings", "sentence_embedding"):
-            if name in features:
-                features[name] = features[name].float()
         for module in list(self._st)[1:]:
             features = module(features)
         return features["sentence_embedding"]

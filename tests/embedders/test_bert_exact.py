@@ -275,6 +275,19 @@ def test_declared_checkpoint(declare, architecture, declared):
     np.testing.assert_allclose(BertEmbedder(path).transform(texts), vectors, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("fast", [True, False])
+def test_declared_checkpoint_in_half_precision(declare, fast):
+    # The modules behind the transformer stay in float32 and take its vectors as such.
+    from skflow.embedders._loading import loaded_models
+
+    path = declare("bert", "mean", behind=["dense", "normalize"])
+    embedder = BertEmbedder(path, dtype="bfloat16").fit(SENTENCES)
+    (encoder,) = loaded_models._models.values()
+    encoder.declared.is_fast = fast
+    # 8 bits of mantissa
+    np.testing.assert_allclose(embedder.transform(SENTENCES), encode(path, SENTENCES), rtol=0, atol=0.05)
+
+
 def test_declared_limit(declare):
     path = declare()  # declares 24 tokens of the 64 that its transformer can take
     for max_length in (10, 50):
