@@ -5,6 +5,8 @@ from pathlib import Path
 
 # Nothing in the tests may reach a model hub.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# The tests run in several processes: more threads would only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis
 import pytest
