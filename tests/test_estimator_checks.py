@@ -25,6 +25,8 @@ CALIBRATORS = [
     WhiteningCalibrator(method="zca", strength="auto", shrinkage="ledoit-wolf"),
     NormalizingFlowCalibrator(),
     NormalizingFlowCalibrator(coupling="affine", permutation="lu", n_levels=2, early_stopping=True),
+    NormalizingFlowCalibrator(strength=0.5),
+    NormalizingFlowCalibrator(strength="auto", permutation="random"),
 ]
 
 # scikit-learn 1.6 hands over a generator, which newer versions of pytest refuse.

@@ -10,11 +10,19 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import BaseCalibrator, working_dtype
-from ._input_scaling import input_scaling, typical_rows
+from ._input_scaling import common_scale, input_scaling, typical_rows
+from ._linear_stage import (
+    fit_linear_stage,
+    input_map,
+    inverse_input_map,
+    inverse_output_map,
+    latent_rotation,
+    output_map,
+)
 
 # The data-dependent initialisation estimates means and variances: from two or four rows it is useless.
 MIN_INIT_ROWS = 64
@@ -77,8 +85,11 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         Epochs without an improvement of `tol` after which early stopping stops.
     tol : float, default=1e-4
         Smallest improvement that counts, in nats a row.
-    strength : float, default=1.0
-        1.0 is BERT-flow as published, the only value there is yet.
+    strength : float or "auto", default=1.0
+        How far to even the variances out, from 0 to 1. 1.0 is BERT-flow as published: the flow does all of
+        it. Below, the whitening of :class:`WhiteningCalibrator` comes first, in closed form, the flow models
+        what is left, and the deviations along the principal axes are restored to the power ``1 - strength``;
+        see the notes. "auto" takes the strength that WhiteningCalibrator would choose, by its formula.
     warm_start : bool, default=False
         Whether `fit` goes on from the parameters (and, where it was not unpickled, the optimizer's moments)
         of the last fit, instead of starting anew.
@@ -103,7 +114,13 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     offset_, scale_ : ndarray of shape (n_features,)
         The flow sees (X - offset_) / scale_. They are 0 and 1 for a feature whose spread is between 0.01 and
         100, as that of sentence vectors is; others are standardised first, since the recipe's steps do not
-        suit them. A constant feature keeps the scale 1.
+        suit them. A constant feature keeps the scale 1. Where a whitening comes first, they are 0 and 1
+        but for vectors of extreme size.
+    strength_ : float
+        `strength`, or what "auto" chose.
+    linear_parameters_ : dict of str to ndarray, or None
+        The whitening before the flow: "mean", "axes", "deviations", and "turn", the rotation that takes
+        latents back to the axes. None where there is none, with ``strength=1.0``.
     flow_ : torch.nn.Module
         The flow, rebuilt from `parameters_` at each access, on the cpu.
     n_features_in_ : int
@@ -132,6 +149,20 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     float64 input is computed in float64, everything else in float32 (on mps, always in float32). A training
     step is computed on one thread, so that the same seed gives the same result on the same machine, whatever
     else it runs. There is no `sample_weight`: minibatches cannot honour it.
+
+    With a strength s below 1, and the mean, axes and deviations of
+    :class:`WhiteningCalibrator`, the latent is
+
+    .. math:: z = \Lambda^{(1 - s) / 2} R^T f(\Lambda^{-1/2} U^T (x - \mu)),
+
+    along the principal axes, where the rotation R brings the latents, whose features the flow has permuted,
+    nearest to what it was given (orthogonal Procrustes). If f changed nothing, this would be whitening of
+    strength s. `inverse_transform` undoes all of it, `score_samples` takes the whitening into account, and
+    `sample` draws Gaussian f(x). Directions without signal, which a whitening drops, count with a deviation
+    of 1e-5 of the largest, since a density needs all of them.
+
+    A higher likelihood is no better similarity: more epochs raise the one and, on every layer measured so
+    far, lower the other. Choose by `strength`, not by early stopping.
 
     A Glow inverts exactly, up to rounding. zuko's "nice", "realnvp" and "maf" do too ("maf" in `n_features`
     passes). "nsf" is a spline within [-5, 5] and the identity outside; "gf" has no closed inverse: zuko
@@ -173,7 +204,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "strength": [Options(Real, {1.0})],
+        "strength": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "warm_start": ["boolean"],
         "device": [str],
         "random_state": ["random_state"],
@@ -242,6 +273,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """
         goes_on = self.warm_start and hasattr(self, "parameters_")
         X = self._validate_rows(X, reset=not goes_on)
+        self._check_strength(goes_on)
         rng = check_random_state(self.random_state)
         rows, held_out = self._hold_out(len(X), rng)
         if not goes_on:
@@ -271,6 +303,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """
         goes_on = hasattr(self, "parameters_")
         X = self._validate_rows(X, reset=not goes_on)
+        self._check_strength(goes_on)
         if not goes_on:
             self._begin(X)
             self.validation_scores_ = np.empty(0)
@@ -292,10 +325,25 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         order = rng.permutation(n_rows)
         return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
+    def _check_strength(self, goes_on):
+        if goes_on and self.linear_parameters_ is None and self.strength != 1:
+            raise ValueError(
+                f"strength={self.strength!r} cannot follow a fit with strength=1.0, which had no whitening "
+                "first: fit a new calibrator, or set strength=1.0."
+            )
+
     def _begin(self, X):
         self._dtype = working_dtype(X.dtype).name
-        self.offset_, self.scale_ = input_scaling(X, standardize=self.flow != "glow")
         self._moments = None
+        self._automatic_strength = 1.0
+        if self.strength == 1:
+            self.offset_, self.scale_ = input_scaling(X, standardize=self.flow != "glow")
+            self.linear_parameters_ = None
+            return
+        scale = common_scale(X)
+        self.offset_, self.scale_ = np.zeros(X.shape[1]), np.full(X.shape[1], scale)
+        stage, self._automatic_strength = fit_linear_stage(X if scale == 1 else X / scale)
+        self.linear_parameters_ = {**stage, "turn": np.eye(X.shape[1])}
 
     def _train(self, X, rows, held_out, rng, goes_on, *, in_order=False):
         """Train on the given rows of X, store what was learned, and return the loss of every update."""
@@ -322,12 +370,13 @@ class NormalizingFlowCalibrator(BaseCalibrator):
                 while not in_order:
                     yield from shuffled_batches(X, rows, self.batch_size, rng)
 
+            n_init = max(self.batch_size, MIN_INIT_ROWS)
             stream = batches()
             if not goes_on and hasattr(flow, "initialize"):
                 if in_order:
-                    first = X[: max(self.batch_size, MIN_INIT_ROWS)]
+                    first = X[:n_init]
                 else:
-                    chosen = rng.permutation(n_rows)[: max(self.batch_size, MIN_INIT_ROWS)]
+                    chosen = rng.permutation(n_rows)[:n_init]
                     first = X[chosen if rows is None else rows[chosen]]
                 flow.initialize(self._to_torch(typical_rows(first), flow))
             trainer = Trainer(
@@ -344,6 +393,9 @@ class NormalizingFlowCalibrator(BaseCalibrator):
             loss_curve = self._updates(trainer, stream, n_updates, n_batches, probe, held_out is not None)
             self._moments = trainer.moments
             self._store(flow)
+            self.strength_ = self._automatic_strength if self.strength == "auto" else float(self.strength)
+            if self.linear_parameters_ is not None:
+                self._align(flow)
         return loss_curve
 
     def _updates(self, trainer, stream, n_updates, n_batches, probe, is_validation):
@@ -396,8 +448,11 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         return np.asarray(loss_curve) + self._log_scaling() / (self.n_features_in_ * math.log(2))
 
     def _log_scaling(self):
-        """Return by how many nats the scaling raises the likelihood of a row."""
-        return np.log(self.scale_).sum()
+        """Return by how many nats scaling and whitening raise the likelihood of a row."""
+        log_scaling = np.log(self.scale_).sum()
+        if self.linear_parameters_ is not None:
+            log_scaling += np.log(self.linear_parameters_["deviations"]).sum()
+        return log_scaling
 
     def _progress(self, n_updates):
         from tqdm.auto import tqdm
@@ -437,6 +492,16 @@ class NormalizingFlowCalibrator(BaseCalibrator):
                 name: tensor.cpu().numpy().copy() for name, tensor in flow.state_dict().items()
             }
 
+    def _align(self, flow):
+        """Learn which rotation takes the latents back to the principal axes."""
+        import torch
+
+        @torch.no_grad()
+        def latents(rows):
+            return flow(self._to_torch(rows, flow, is_latent=True))[0].cpu().numpy().astype(np.float64)
+
+        self.linear_parameters_["turn"] = latent_rotation(latents, self.n_features_in_)
+
     def _rebuilt(self):
         import torch
 
@@ -452,7 +517,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
     @property
     def flow_(self):
-        """The fitted flow as a torch module, of (X - offset_) / scale_."""
+        """The fitted flow as a torch module, of (X - offset_) / scale_, whitened if `strength` is below 1."""
         check_is_fitted(self, "parameters_")
         return self._rebuilt()
 
@@ -468,9 +533,25 @@ class NormalizingFlowCalibrator(BaseCalibrator):
             raise ValueError("scale_ is not positive")
         if not all(np.isfinite(array).all() for array in self.parameters_.values()):
             raise ValueError("parameters_ are not finite")
+        for name in ("strength_", "_automatic_strength"):
+            value = getattr(self, name, None)
+            if not isinstance(value, float) or not 0 <= value <= 1:
+                raise ValueError(f"{name} is {value!r}, expected a number from 0 to 1")
+        if self.linear_parameters_ is not None:
+            self._check_linear_parameters()
         flow = self._rebuilt()
         if self.flow == "glow" and flow.n_features != self.n_features_in_:
             raise ValueError(f"the flow is one of {flow.n_features} features, expected {self.n_features_in_}")
+
+    def _check_linear_parameters(self):
+        d = self.n_features_in_
+        shapes = {"mean": (d,), "axes": (d, d), "deviations": (d,), "turn": (d, d)}
+        for name, shape in shapes.items():
+            array = self.linear_parameters_[name]
+            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"linear_parameters_[{name!r}] is no finite float64 array of shape {shape}")
+        if not np.all(self.linear_parameters_["deviations"] > 0):
+            raise ValueError("linear_parameters_['deviations'] is not positive")
 
     def _torch_dtype(self, device, dtype=None):
         import torch
@@ -485,6 +566,9 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         X = np.asarray(X, dtype=working_dtype(X.dtype))
         if self._is_scaled and not is_latent:
             X = (X - self.offset_) / self.scale_
+        if self.linear_parameters_ is not None and not is_latent:
+            mean, matrix = input_map(self.linear_parameters_)
+            X = (X - mean) @ matrix
         # torch wants to be able to write to what it is given: rows of a read-only file are copied.
         X = np.require(X, requirements=["C", "W"])
         return torch.as_tensor(X, dtype=like.dtype, device=like.device)
@@ -535,7 +619,17 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         check_is_fitted(self, "parameters_")
         X = self._validate_rows(X, reset=False)
         outputs = np.empty(X.shape, dtype=working_dtype(X.dtype))
-        return self._apply(X, outputs, lambda flow, x: flow(self._to_torch(x, flow))[0].cpu().numpy())
+
+        def latents(flow, x):
+            return self._restore(flow(self._to_torch(x, flow))[0].cpu().numpy())
+
+        return self._apply(X, outputs, latents)
+
+    def _restore(self, latents):
+        """Give latents of the flow back a part of the spectrum, where it was taken away first."""
+        if self.linear_parameters_ is None:
+            return latents
+        return latents @ output_map(self.linear_parameters_, self.strength_)
 
     def inverse_transform(self, X):
         """Map latents back to vectors.
@@ -553,8 +647,15 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         check_is_fitted(self, "parameters_")
         X = self._validate_calibrated(X, self.n_features_in_)
 
+        stage = self.linear_parameters_
+
         def invert(flow, z):
+            if stage is not None:
+                z = z @ inverse_output_map(stage, self.strength_)
             x = flow.inverse(self._to_torch(z, flow, is_latent=True)).cpu().numpy()
+            if stage is not None:
+                mean, matrix = inverse_input_map(stage)
+                x = x @ matrix + mean
             return x * self.scale_ + self.offset_ if self._is_scaled else x
 
         return self._apply(X, np.empty(X.shape, dtype=working_dtype(X.dtype)), invert)
@@ -619,7 +720,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
         latents = check_random_state(random_state).standard_normal((n_samples, self.n_features_in_))
-        return self.inverse_transform(latents.astype(self._dtype))
+        return self.inverse_transform(self._restore(latents).astype(self._dtype))
 
     def __getstate__(self):
         state = super().__getstate__()

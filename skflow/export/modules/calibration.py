@@ -5,6 +5,7 @@ from torch import nn
 
 from ...calibrators import NormalizingFlowCalibrator
 from ...calibrators._base import BaseCalibrator
+from ...calibrators._linear_stage import input_map, output_map
 from .._linear import linear_operations
 from .._steps import check_calibrators, flatten
 from ._base import FullPrecision, Module
@@ -45,11 +46,20 @@ class _FlowMap(nn.Module):
         if self.is_scaled:
             self.register_buffer("offset", torch.tensor(calibrator.offset_))
             self.register_buffer("scale", torch.tensor(calibrator.scale_))
+        stage = calibrator.linear_parameters_
+        self.is_whitened = stage is not None
+        if self.is_whitened:
+            for name, array in zip(("mean", "whiten"), input_map(stage), strict=True):
+                self.register_buffer(name, torch.tensor(array))
+            self.register_buffer("restore", torch.tensor(output_map(stage, calibrator.strength_)))
 
     def forward(self, x):
         if self.is_scaled:
-            x = ((x.to(self.offset.dtype) - self.offset) / self.scale).float()
-        return self.flow(x)[0]
+            x = (x.to(self.offset.dtype) - self.offset) / self.scale
+        if self.is_whitened:
+            x = (x.to(self.mean.dtype) - self.mean) @ self.whiten
+        latent = self.flow(x.float())[0]
+        return latent.to(self.restore.dtype) @ self.restore if self.is_whitened else latent
 
 
 class CalibrationModule(FullPrecision, Module):
