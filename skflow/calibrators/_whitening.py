@@ -42,8 +42,9 @@ class WhiteningCalibrator(PrincipalCalibrator):
     share of the mean squared norm that is not the mean's: 1 minus the average cosine, for vectors of equal
     norm. The second is about the dot products of one vector with all others: how much of their standard
     deviation is specific to that vector. The rest is the same for every vector, namely how far the others lie
-    along the mean, which is what makes some of them neighbours of all (Suzuki et al., 2013). No constant in
-    it is fitted to anything, and a rotation or a change of scale does not alter it.
+    along the mean, which is what makes some of them neighbours of all (Suzuki et al., 2013). There is no
+    constant in it, and a rotation or a change of scale does not alter it. It knows the vectors, not the task:
+    where graded pairs are at hand, a search over `strength` is better.
 
     Directions along which the training rows do not vary, or hardly so, carry no signal. Dividing by their
     standard deviation would blow up rounding errors: they map to zero, whatever the strength.
