@@ -53,6 +53,7 @@ def calibrators():
         ),
         "whitening": WhiteningCalibrator(),
         "whitening, strength 0.5": WhiteningCalibrator(strength=0.5),
+        "whitening, strength auto": WhiteningCalibrator(strength="auto"),
         "normalizing flow": NormalizingFlowCalibrator(random_state=0),
     }
 

@@ -45,6 +45,7 @@ def calibrators(n_seeds):
         "SN + NATSV(6)": make_pipeline(StandardNormalizationCalibrator(), NATSVCalibrator(6)),
         "whitening": WhiteningCalibrator(),
         "whitening, strength 0.5": WhiteningCalibrator(strength=0.5),
+        "whitening, strength auto": WhiteningCalibrator(strength="auto"),
         "whitening(256)": WhiteningCalibrator(256),
     }
     flows = {
