@@ -62,11 +62,6 @@ class Glow(nn.Module):
     generator : torch.Generator, default=None
         Source of the random weights (a CPU generator); None for torch's own.
 
-    Attributes
-    ----------
-    initialized : bool
-        Whether the scales have been set from data, see :meth:`initialize`.
-
     References
     ----------
     Bohan Li et al. (2020), On the Sentence Embeddings from Pre-trained Language Models, arXiv:2011.05864.
@@ -118,7 +113,6 @@ class Glow(nn.Module):
                 raise ValueError(f"{name} must be at least 1, got {value!r}")
         self.n_features = n_features
         self.permutation = permutation
-        self.initialized = False
         self.levels = nn.ModuleList()
         # Whether the features stand in the reverse of the order that the definition gives them.
         self._reversed_at_end = []
@@ -160,7 +154,6 @@ class Glow(nn.Module):
                     x = layer.initialize(x) if hasattr(layer, "initialize") else layer(x)[0]
             if level < len(self.levels) - 1:
                 x = self._split(x, level)[0]
-        self.initialized = True
 
     def _split(self, x, level):
         """Split into the half that goes on and the half that is final."""
@@ -287,8 +280,7 @@ class Glow(nn.Module):
         Parameters
         ----------
         arrays : mapping of str to array
-            Everything beside `n_levels` and `n_steps` is read from their names, shapes and dtype. Where the
-            ActNorm parameters are all missing (random weights alone), the flow has yet to be initialised.
+            Everything beside `n_levels` and `n_steps` is read from their names, shapes and dtype.
         n_levels, n_steps : int
             As given to the constructor.
 
@@ -320,7 +312,6 @@ class Glow(nn.Module):
         dtype = torch.float64 if arrays[f"{first}actnorm.bias"].dtype == np.float64 else torch.float32
         flow.to(dtype)
         flow._load(arrays)
-        flow.initialized = True
         return flow
 
     @torch.no_grad()

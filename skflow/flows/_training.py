@@ -52,7 +52,7 @@ class Trainer:
     Parameters
     ----------
     flow : torch.nn.Module
-        With a method `log_prob`; what it has of `initialize` is called on the first batch.
+        With a method `log_prob`, initialised from data if it needs to be.
     learning_rate, weight_decay, max_grad_norm : float
     moments : tuple of two arrays, default=None
         First and second moments to go on with, as :attr:`moments` returned them.
