@@ -155,13 +155,18 @@ class Glow(nn.Module):
             if level < len(self.levels) - 1:
                 x = self._split(x, level)[0]
 
+    def _halves(self, level):
+        """Return the slices of the features that go on after a level and of those that are final."""
+        width = len(self.levels[level][0].actnorm.bias)
+        n_kept = width // 2 if level < len(self.levels) - 1 else 0
+        if self._reversed_at_end[level]:
+            return slice(width - n_kept, None), slice(width - n_kept)
+        return slice(n_kept), slice(n_kept, None)
+
     def _split(self, x, level):
         """Split into the half that goes on and the half that is final."""
-        n_kept = x.shape[1] // 2
-        if self._reversed_at_end[level]:
-            final, kept = x.split([x.shape[1] - n_kept, n_kept], dim=1)
-            return kept, final
-        return x.split([n_kept, x.shape[1] - n_kept], dim=1)
+        kept, final = self._halves(level)
+        return x[:, kept], x[:, final]
 
     def _in_defined_order(self, part, level):
         return part.flip(1) if self._reversed_at_end[level] else part

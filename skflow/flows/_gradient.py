@@ -1,16 +1,23 @@
-"""Loss and gradient of the published Glow written out by hand, several times faster than autograd.
+r"""Loss and gradient of the published Glow written out by hand, many times faster than autograd.
 
 For small batches autograd spends nearly all of its time on bookkeeping: some thousand kernels for a
 millisecond of arithmetic. Additive couplings and reversed feature order make the gradient short enough to
 write down. With e = exp(3 s), each ActNorm y = e (x + b) and each dense layer y = e (W x + b) of the flow
 has, given g = dL/dy,
 
-    dL/db = e sum(g),    dL/ds = 3 sum(g y),    dL/dW = (e g)^T x,    dL/dx = (e g) W   or   e g,
+    dL/db = e sum(g),    dL/dW = e g^T x,    dL/ds = 3 sum(g y),    dL/dx = g (e W)   or   e g,
 
-sums over the rows of the batch. So one matrix holds, side by side, the `g` of every layer and another the `y`
-(of an ActNorm the `x`: its y is overwritten by the coupling), and all sums of a kind are one kernel. The
-additive coupling passes g on unchanged to the half that it shifts. The log-determinant is the sum of 3 s over
-the ActNorms of the flow.
+sums over the rows of the batch. The additive coupling (x1, x2 + t(x1)) passes g on unchanged to the half that
+it shifts, and the log-determinant is the sum of 3 s over the ActNorms of the flow.
+
+The sums of g y need no pass over the batch, since all maps are linear but for the ReLU, whose g y is that of
+what it was given. For output i of a dense layer, and for its input j,
+
+    sum(g y)_i = sum_j W_ij dL/dW_ij + b_i dL/db_i,        sum(x dL/dx)_j = sum_i W_ij dL/dW_ij.
+
+So on the way back from the latents, where g is z / (n d log 2), the sum of each feature changes at a coupling by
+minus that of its output layer in the half that it shifts, and by plus that of the inputs of its first layer
+in the half that it looks at; through an ActNorm it changes by -b dL/db.
 """
 
 import math
@@ -20,56 +27,114 @@ import torch
 from ._layers import LOG_SCALE_FACTOR
 
 # Larger batches are computed in slices of so many rows, whose buffers stay in the processor's cache.
-SLICE_ROWS = 128
+SLICE_ROWS = 512
 
 
 class _Step:
-    """Where one step finds its parameters among all of them, and its columns among those of all layers."""
+    """One step: which features its coupling looks at and changes, and its part of the level's arrays."""
 
-    def __init__(self, step, level, is_last_of_level):
-        self.level = level
-        self.is_last_of_level = is_last_of_level
-        self.width = len(step.actnorm.bias)
-        self.dense = [] if step.coupling is None else [*step.coupling.hidden, step.coupling.output]
-        if self.dense:
-            n_changed = self.width - step.coupling.n_conditioning
+    def __init__(self, step):
+        self.is_coupled = step.coupling is not None
+        if self.is_coupled:
+            cut = step.coupling.n_conditioning
+            self.conditioning, self.changed = slice(cut), slice(cut, None)
             if step.coupling.conditions_on_last:
-                self.changed, self.conditioning = slice(n_changed), slice(n_changed, None)
-            else:
-                n_conditioning = step.coupling.n_conditioning
-                self.conditioning, self.changed = slice(n_conditioning), slice(n_conditioning, None)
+                cut = len(step.actnorm.bias) - cut
+                self.changed, self.conditioning = slice(cut), slice(cut, None)
+
+    def bind(self, level, s):
+        self.scale, self.shift = level.scale[0][s], level.shift[0][s]
+        self.bias, self.bias_grad = level.bias[0][s], level.bias_grad[0][s]
+        self.actnorm_sums = level.log_scale_grad[0][s]
+        if self.is_coupled:
+            self.hidden_shifts = [level.shift[1][s], level.shift[2][s]]
+            self.weights = [weight[s] for weight in level.scaled_weight]
+            self.transposed_weights = [weight.T for weight in self.weights]
+            self.weight_grads = [grad[s] for grad in level.weight_grad]
+            self.output_shift, self.shift_changed = level.shift[3][s], self.shift[self.changed]
+            self.output_bias_grad = level.bias_grad[3][s]
+            self.bias_grad_changed = self.bias_grad[self.changed]
+            self.output_sums, self.input_sums = level.log_scale_grad[3][s], level.input_sums[s]
+            self.sums_changed, self.sums_conditioning = (
+                level.sums[self.changed],
+                level.sums[self.conditioning],
+            )
 
 
-class _Views:
-    """What one step reads and writes in the buffers of a batch."""
+class _Level:
+    """The steps of one level, whose parameters lie side by side as arrays with the step as first axis.
 
-    def __init__(self, step, values, grads, end, products):
-        self.x = values[:, step.columns]
-        self.g = grads[:, step.columns]
-        self.y = end
-        if step.dense:
-            self.changed = self.y[:, step.changed]
-            self.g_changed = self.g[:, step.changed]
-            self.g_conditioning = self.g[:, step.conditioning]
-            self.out = [values[:, c] for c in step.dense_columns]
-            self.g_out = [grads[:, c] for c in step.dense_columns]
-            self.inputs = [self.y[:, step.conditioning], *self.out[:-1]]
-            self.scaled_g_out = [products[:, c].T for c in step.dense_columns]
+    There are vectors of the ActNorms and of the three dense layers of the couplings, and matrices of the
+    latter; only the ActNorms' where the level has one feature.
+    """
+
+    def __init__(self, steps, kept, final):
+        self.width = len(steps[0].actnorm.bias)
+        self.kept, self.final = kept, final
+        self.steps = [_Step(step) for step in steps]
+        layers = [[step.actnorm for step in steps]]
+        if self.steps[0].is_coupled:
+            networks = [[*step.coupling.hidden, step.coupling.output] for step in steps]
+            layers += [list(kind) for kind in zip(*networks, strict=True)]
+        self.biases = [layer.bias for kind in layers for layer in kind]
+        self.log_scales = [layer.log_scale for kind in layers for layer in kind]
+        self.weights = [layer.weight for kind in layers[1:] for layer in kind]
+        self._vectors = [(len(steps), len(kind[0].bias)) for kind in layers]
+        self._matrices = [(len(steps), *kind[0].weight.shape) for kind in layers[1:]]
+        self.n_actnorm = math.prod(self._vectors[0])
+        self.n_hidden = 2 * math.prod(self._vectors[1]) if self._matrices else 0
+
+    def bind(self, vectors, matrices):
+        """Take the level's part of buffers with a number for each bias, and for each weight."""
+        for name, flat in vectors.items():
+            setattr(self, name, _parts(flat, self._vectors))
+        for name, flat in matrices.items():
+            setattr(self, name, _parts(flat, self._matrices))
+        self.weight_scale = [scale.unsqueeze(2) for scale in self.scale[1:]]
+        self.hidden_bias_grad = vectors["bias_grad"][self.n_actnorm : self.n_actnorm + self.n_hidden]
+        self.sums = self.scale[0].new_zeros(self.width)
+        self.sums_kept, self.sums_final = self.sums[self.kept], self.sums[self.final]
+        if self._matrices:
+            n_steps, _, n_inputs = self._matrices[0]
+            self.input_sums = self.scale[0].new_zeros(n_steps, n_inputs)
+        for s, step in enumerate(self.steps):
+            step.bind(self, s)
 
 
-class _Workspace:
-    """Buffers for one number of rows, so that a step allocates next to nothing."""
+def _parts(flat, shapes):
+    """Return consecutive parts of a flat buffer as views of the given shapes."""
+    sizes = [math.prod(shape) for shape in shapes]
+    return [part.view(shape) for part, shape in zip(flat.split(sizes), shapes, strict=True)]
 
-    def __init__(self, steps, n_rows, n_columns, like):
-        self.values = like.new_zeros(n_rows, n_columns)
-        self.grads = like.new_zeros(n_rows, n_columns)
-        self.products = like.new_zeros(n_rows, n_columns)
-        self.ones = like.new_ones(n_rows)
-        self.ends = [like.new_zeros(n_rows, step.width) for step in steps if step.is_last_of_level]
-        self.steps = []
-        for step, following in zip(steps, [*steps[1:], None], strict=True):
-            end = self.ends[step.level] if step.is_last_of_level else self.values[:, following.columns]
-            self.steps.append(_Views(step, self.values, self.grads, end, self.products))
+
+class _LevelBuffers:
+    """What the steps of one level read and write for a batch: results y, gradients g, hidden units."""
+
+    def __init__(self, level, like):
+        n_rows = len(like)
+        self.g = like.new_zeros(n_rows, level.width)
+        self.g_T = self.g.T
+        hidden, self.g_hidden = (like.new_zeros(n_rows, level.n_hidden) for _ in range(2))
+        self.steps = [_StepBuffers(step, self.g) for step in level.steps]
+        if level.n_hidden:
+            units, g_units = (
+                h.split(level.n_hidden // (2 * len(level.steps)), 1) for h in (hidden, self.g_hidden)
+            )
+            for s, step in enumerate(self.steps):
+                step.hidden, step.g_hidden = units[s :: len(self.steps)], g_units[s :: len(self.steps)]
+                step.g_hidden_T = [g.T for g in step.g_hidden]
+        self.kept, self.z = self.steps[-1].y[:, level.kept], self.steps[-1].y[:, level.final]
+        self.g_kept, self.g_z = self.g[:, level.kept], self.g[:, level.final]
+        self.z_g_z = torch.zeros_like(self.z)
+
+
+class _StepBuffers:
+    def __init__(self, step, g):
+        self.y = torch.zeros_like(g)
+        if step.is_coupled:
+            self.y_changed, self.y_conditioning = self.y[:, step.changed], self.y[:, step.conditioning]
+            self.g_changed, self.g_conditioning = g[:, step.changed], g[:, step.conditioning]
+            self.g_changed_T = self.g_changed.T
 
 
 class GlowGradient:
@@ -82,138 +147,163 @@ class GlowGradient:
     Attributes
     ----------
     parameters : list of Parameter
-        In the order in which they are to lie in one flat buffer: all biases, all log scales in the same
-        order, all weights. The first two groups are computed with as one vector each.
+        In the order in which they are to lie in one flat buffer: all biases, all log scales, all weights. Of
+        each of these, level by level, those of the ActNorms come first, then those of the first, the second
+        and the output layers of the couplings. So what is done to all alike is one kernel.
     """
 
     def __init__(self, flow):
-        self._flow = flow
-        self._steps = []
-        layers = []
-        n_columns = 0
-        for level, steps in enumerate(flow.levels):
-            for index, step in enumerate(steps):
-                layers.append(step.actnorm)
-                plan = _Step(step, level, is_last_of_level=index == len(steps) - 1)
-                plan.columns = slice(n_columns, n_columns + plan.width)
-                n_columns += plan.width
-                self._steps.append(plan)
-        self._n_actnorm = n_columns
-        for plan in self._steps:
-            plan.dense_columns = []
-            for layer in plan.dense:
-                plan.dense_columns.append(slice(n_columns, n_columns + len(layer.bias)))
-                n_columns += len(layer.bias)
-            layers += plan.dense
-        self._n_columns = n_columns
-        self.parameters = [layer.bias for layer in layers] + [layer.log_scale for layer in layers]
-        self.parameters += [layer.weight for plan in self._steps for layer in plan.dense]
-        self._workspaces = {}
+        self._n_features = flow.n_features
+        self._levels = [_Level(steps, *flow._halves(index)) for index, steps in enumerate(flow.levels)]
+        kinds = [
+            [getattr(level, kind) for level in self._levels] for kind in ("biases", "log_scales", "weights")
+        ]
+        self._sizes = [[sum(p.numel() for p in of_level) for of_level in kind] for kind in kinds]
+        self.parameters = [p for kind in kinds for of_level in kind for p in of_level]
+        self._buffers = {}
 
     def bind(self, flat, grad):
         """Take the two flat buffers that :attr:`parameters` and their gradients have become views of."""
-        n = self._n_columns
-        self._bias, self._log_scale = flat[:n], flat[n : 2 * n]
-        self._bias_grad, self._log_scale_grad = grad[:n], grad[n : 2 * n]
+        totals = [sum(sizes) for sizes in self._sizes]
+        self._bias, self._log_scale, self._weight = flat.split(totals)
+        self._bias_grad, self._log_scale_grad, self._weight_grad = grad.split(totals)
         self._scale, self._shift = torch.empty_like(self._bias), torch.empty_like(self._bias)
-        for plan in self._steps:
-            plan.scale, plan.shift = self._scale[plan.columns], self._shift[plan.columns]
-            plan.weights = [layer.weight.data for layer in plan.dense]
-            plan.weight_grads = [layer.weight.grad for layer in plan.dense]
-            plan.scaled_weights = [torch.empty_like(weight) for weight in plan.weights]
-            plan.dense_scales = [self._scale[c].unsqueeze(1) for c in plan.dense_columns]
-            plan.dense_shifts = [self._shift[c] for c in plan.dense_columns]
+        self._scaled_weight = torch.empty_like(self._weight)
+        vectors = {
+            "bias": self._bias,
+            "bias_grad": self._bias_grad,
+            "log_scale": self._log_scale,
+            "log_scale_grad": self._log_scale_grad,
+            "scale": self._scale,
+            "shift": self._shift,
+        }
+        matrices = {
+            "weight": self._weight,
+            "weight_grad": self._weight_grad,
+            "scaled_weight": self._scaled_weight,
+        }
+        for index, level in enumerate(self._levels):
+            level.bind(
+                {name: flat.split(self._sizes[0])[index] for name, flat in vectors.items()},
+                {name: flat.split(self._sizes[2])[index] for name, flat in matrices.items()},
+            )
+        self._latent_sums = flat.new_zeros(self._n_features)
+        self._latent_sums_of = self._latent_sums.split([len(level.sums_final) for level in self._levels])
 
     def __call__(self, x):
         """Return the loss on the batch `x` in bits per dimension and leave its gradient in every `.grad`."""
         n_rows, n_features = x.shape
         self._prepare()
         weight = 1.0 / (n_rows * n_features * math.log(2))
-        sum_of_squares = 0.0
         for index, rows in enumerate(x.split(SLICE_ROWS)):
-            buffers = self._buffers(rows)
+            buffers = self._buffers_for(rows)
             self._forward(rows, buffers)
-            sum_of_squares = sum_of_squares + self._backward(buffers, weight)
-            self._collect(buffers, beta=min(index, 1))
+            self._backward(rows, buffers, weight, beta=min(index, 1))
+        # sum of squares over 2 n d log 2
+        loss = 0.5 * self._latent_sums.sum() + 0.5 * math.log2(2 * math.pi)
         self._finish(n_features)
-        log_det = LOG_SCALE_FACTOR * self._log_scale[: self._n_actnorm].sum()
-        return (
-            0.5 * weight * sum_of_squares
-            + 0.5 * math.log2(2 * math.pi)
-            - log_det / (n_features * math.log(2))
-        )
+        for level in self._levels:
+            loss = loss - level.log_scale[0].sum() * (LOG_SCALE_FACTOR / (n_features * math.log(2)))
+        return loss
 
-    def _buffers(self, rows):
+    def _buffers_for(self, rows):
         n_rows = len(rows)
-        if n_rows not in self._workspaces:
+        if n_rows not in self._buffers:
             # Slices come in few sizes, each met many times: the last two are kept.
-            self._workspaces = dict(list(self._workspaces.items())[-1:])
-            self._workspaces[n_rows] = _Workspace(self._steps, n_rows, self._n_columns, rows)
-        return self._workspaces[n_rows]
+            self._buffers = dict(list(self._buffers.items())[-1:])
+            levels = [_LevelBuffers(level, rows) for level in self._levels]
+            self._buffers[n_rows] = levels, rows.new_ones(n_rows)
+        return self._buffers[n_rows]
 
     def _prepare(self):
         torch.mul(self._log_scale, LOG_SCALE_FACTOR, out=self._scale).exp_()
         torch.mul(self._scale, self._bias, out=self._shift)
-        for step in self._steps:
-            layers = zip(step.weights, step.dense_scales, step.scaled_weights, strict=True)
-            for weight, scale, scaled in layers:
-                torch.mul(weight, scale, out=scaled)
+        for level in self._levels:
+            for i, weight in enumerate(level.weight):
+                torch.mul(weight, level.weight_scale[i], out=level.scaled_weight[i])
+            for step in level.steps:
+                if step.is_coupled:
+                    # The output layer's shift is the same for every row: ActNorm applies it.
+                    step.shift_changed.add_(step.output_shift)
 
     def _forward(self, x, buffers):
-        buffers.steps[0].x.copy_(x)
-        for step, views, following in zip(
-            self._steps, buffers.steps, [*buffers.steps[1:], None], strict=True
-        ):
-            torch.addcmul(step.shift, views.x, step.scale, out=views.y)
-            if step.dense:
-                for i, scaled in enumerate(step.scaled_weights):
-                    torch.addmm(step.dense_shifts[i], views.inputs[i], scaled.T, out=views.out[i])
-                    if i < 2:
-                        views.out[i].relu_()
-                views.changed.add_(views.out[-1])
-            if step.is_last_of_level and following is not None:
-                following.x.copy_(self._flow._split(views.y, step.level)[0])
+        for level, of_level in zip(self._levels, buffers[0], strict=True):
+            for step, b in zip(level.steps, of_level.steps, strict=True):
+                torch.addcmul(step.shift, x, step.scale, out=b.y)
+                if step.is_coupled:
+                    first, second, output = step.transposed_weights
+                    h1, h2 = b.hidden
+                    torch.addmm(step.hidden_shifts[0], b.y_conditioning, first, out=h1).relu_()
+                    torch.addmm(step.hidden_shifts[1], h1, second, out=h2).relu_()
+                    b.y_changed.addmm_(h2, output)
+                x = b.y
+            x = of_level.kept
 
-    def _backward(self, buffers, weight):
-        """Fill `buffers.grads`; return the sum of squares of the latents."""
-        sum_of_squares = 0.0
+    def _backward(self, x, buffers, weight, beta):
+        """Compute the gradient of the outputs of every layer, and its sums over the rows.
+
+        With `beta` 1, add them to those of the slices before. What is in the places for gradients afterwards
+        lacks the factors of :meth:`_finish`.
+        """
+        levels, ones = buffers
         following = None
-        for step, views in zip(reversed(self._steps), reversed(buffers.steps), strict=True):
-            if step.is_last_of_level:
-                torch.mul(views.y, weight, out=views.g)
-                final = views.y
+        for index in reversed(range(len(levels))):
+            level, of_level = self._levels[index], levels[index]
+            torch.mul(of_level.z, weight, out=of_level.g_z)
+            torch.mul(of_level.z, of_level.g_z, out=of_level.z_g_z)
+            self._latent_sums_of[index].addmv_(of_level.z_g_z.T, ones, beta=beta)
+            if following is not None:
+                torch.mul(levels[index + 1].g, following.scale, out=of_level.g_kept)
+                following = None
+            for step, b in zip(reversed(level.steps), reversed(of_level.steps), strict=True):
                 if following is not None:
-                    final = self._flow._split(views.y, step.level)[1]
-                    torch.mul(
-                        following[1].g, following[0].scale, out=self._flow._split(views.g, step.level)[0]
-                    )
-                sum_of_squares = sum_of_squares + torch.linalg.vector_norm(final).double().square()
-            else:
-                torch.mul(following[1].g, following[0].scale, out=views.g)
-            if step.dense:
-                views.g_out[2].copy_(views.g_changed)
-                for i in (1, 0):
-                    torch.mm(views.g_out[i + 1], step.scaled_weights[i + 1], out=views.g_out[i])
-                    views.g_out[i].mul_(views.out[i].sign())
-                views.g_conditioning.addmm_(views.g_out[0], step.scaled_weights[0])
-            following = step, views
-        return sum_of_squares
-
-    def _collect(self, buffers, beta):
-        """Sum over the rows; with `beta` 1, add to the sums of the slices before."""
-        self._bias_grad.addmv_(buffers.grads.T, buffers.ones, beta=beta)
-        torch.mul(buffers.grads, buffers.values, out=buffers.products)
-        self._log_scale_grad.addmv_(buffers.products.T, buffers.ones, beta=beta)
-        torch.mul(buffers.grads, self._scale, out=buffers.products)
-        for step, views in zip(self._steps, buffers.steps, strict=True):
-            for i, grad in enumerate(step.weight_grads):
-                grad.addmm_(views.scaled_g_out[i], views.inputs[i], beta=beta)
+                    of_level.g.mul_(following.scale)
+                if step.is_coupled:
+                    first, second, output = step.weights
+                    h1, h2 = b.hidden
+                    g1, g2 = b.g_hidden
+                    torch.mm(b.g_changed, output, out=g2).mul_(h2.sign())
+                    torch.mm(g2, second, out=g1).mul_(h1.sign())
+                    b.g_conditioning.addmm_(g1, first)
+                    step.weight_grads[0].addmm_(b.g_hidden_T[0], b.y_conditioning, beta=beta)
+                    step.weight_grads[1].addmm_(b.g_hidden_T[1], h1, beta=beta)
+                    step.weight_grads[2].addmm_(b.g_changed_T, h2, beta=beta)
+                step.bias_grad.addmv_(of_level.g_T, ones, beta=beta)
+                following = step
+            if level.n_hidden:
+                level.hidden_bias_grad.addmv_(of_level.g_hidden.T, ones, beta=beta)
 
     def _finish(self, n_features):
-        """Turn the sums of g and of g y (of an ActNorm: g x) into the gradients of biases and log scales."""
-        n = self._n_actnorm
-        # sum(g y) = e sum(g x) + e b sum(g)
-        self._log_scale_grad[:n].mul_(self._scale[:n]).addcmul_(self._shift[:n], self._bias_grad[:n])
-        self._log_scale_grad.mul_(LOG_SCALE_FACTOR)
-        self._log_scale_grad[:n].sub_(LOG_SCALE_FACTOR / (n_features * math.log(2)))
+        """Turn sums over the rows into gradients: see the top of this file."""
+        for level in self._levels:
+            for step in level.steps:
+                if step.is_coupled:
+                    step.output_bias_grad.copy_(step.bias_grad_changed)
         self._bias_grad.mul_(self._scale)
+        for level in self._levels:
+            for i, grad in enumerate(level.weight_grad):
+                grad.mul_(level.weight_scale[i])
+        # The scaled weights have done their work: their buffer, still in the cache, takes the products.
+        torch.mul(self._weight, self._weight_grad, out=self._scaled_weight)
+        torch.mul(self._bias, self._bias_grad, out=self._log_scale_grad)
+        following = None
+        for index in reversed(range(len(self._levels))):
+            level = self._levels[index]
+            for i, products in enumerate(level.scaled_weight):
+                level.log_scale_grad[i + 1].add_(products.sum(2))
+            if level.scaled_weight:
+                torch.sum(level.scaled_weight[0], 1, out=level.input_sums)
+            level.sums_final.copy_(self._latent_sums_of[index])
+            if following is not None:
+                level.sums_kept.copy_(following.sums)
+            for step in reversed(level.steps):
+                if step.is_coupled:
+                    step.sums_changed.sub_(step.output_sums)
+                    step.sums_conditioning.add_(step.input_sums)
+                # Of the ActNorm's y; then, without b dL/db, of its x.
+                level.sums.sub_(step.actnorm_sums)
+                step.actnorm_sums.add_(level.sums)
+            following = level
+        self._log_scale_grad.mul_(LOG_SCALE_FACTOR)
+        for level in self._levels:
+            level.log_scale_grad[0].sub_(LOG_SCALE_FACTOR / (n_features * math.log(2)))
