@@ -112,9 +112,9 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     parameters_ : dict of str to ndarray
         Everything that the flow has learned; of a Glow in the names of :meth:`skflow.flows.Glow.to_arrays`.
     offset_, scale_ : ndarray of shape (n_features,)
-        The flow sees ``(X - offset_) / scale_``. They are 0 and 1 for a feature whose spread is between 0.01 and
-        100, as that of sentence vectors is; others are standardised first, since the recipe's steps do not
-        suit them. A constant feature keeps the scale 1. Where a whitening comes first, they are 0 and 1
+        The flow sees ``(X - offset_) / scale_``. They are 0 and 1 for a feature whose spread is between 0.01
+        and 100, as that of sentence vectors is; others are standardised first, since the recipe's steps do
+        not suit them. A constant feature keeps the scale 1. Where a whitening comes first, they are 0 and 1
         but for vectors of extreme size.
     strength_ : float
         `strength`, or what "auto" chose.
@@ -517,7 +517,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
     @property
     def flow_(self):
-        """The fitted flow as a torch module, of ``(X - offset_) / scale_``, whitened if `strength` is below 1."""
+        """The flow as a torch module, of ``(X - offset_) / scale_``, whitened if `strength` is below 1."""
         check_is_fitted(self, "parameters_")
         return self._rebuilt()
 
