@@ -1,0 +1,157 @@
+"""Sphinx configuration: `python -m sphinx -W --keep-going -n docs docs/_build/html`."""
+
+import inspect
+import os
+import re
+import sys
+import urllib.error
+import urllib.request
+import xml.etree.ElementTree
+from pathlib import Path
+
+import matplotlib
+from sphinx.errors import ExtensionError
+
+import skflow
+
+matplotlib.use("agg")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the examples' encoder is a Python package
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "skflow"
+author = "skflow developers"
+copyright = author
+version = release = skflow.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "auto_examples/*.py.md5"]
+default_role = "obj"
+root_doc = "index"
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"skflow {release}"
+html_theme_options = {
+    "navigation_depth": 3,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_end": [],
+}
+html_sidebars = {"changes": [], "contributing": []}
+html_copy_source = False
+html_show_sourcelink = False
+
+# -- Docstrings ---------------------------------------------------------------------------------------------
+
+autosummary_generate = True
+autodoc_default_options = {"members": True, "inherited-members": True}
+autodoc_member_order = "groupwise"
+autodoc_typehints = "none"  # the docstrings say more: shapes, dtypes, units
+numpydoc_show_class_members = False  # the class template lists them
+numpydoc_class_members_toctree = False
+
+_OUTSIDE = ("sklearn", "torch", "sentence_transformers")
+
+
+def _defined_in(member):
+    """Return the name of the module that a method or property comes from, or "" if it does not say."""
+    member = getattr(member, "fget", None) or member
+    return getattr(member, "__module__", None) or type(member).__module__ or ""
+
+
+def skip_members_of_torch(app, what, name, obj, skip, options):
+    """Leave out what Glow and the exported modules inherit from torch: fifty methods each."""
+    module = _defined_in(obj)
+    if module.startswith(("torch.", "sentence_transformers.", "builtins")) and inspect.isroutine(obj):
+        return True
+    return None
+
+
+def shorten_docstring_of_sklearn(app, what, name, obj, options, lines):
+    """Keep the summary of what comes from scikit-learn; the rest refers to labels of its own user guide."""
+    if what in ("method", "property") and _defined_in(obj).startswith("sklearn."):
+        inherited = name.rpartition(".")[2]
+        summary = inspect.cleandoc("\n".join(lines)).split("\n\n")[0].splitlines()
+        lines[:] = [*summary, "", f"See scikit-learn's documentation of ``{inherited}``.", ""]
+
+
+def escape_shapes(app, what, name, obj, options, lines):
+    """Keep names that end in an underscore from being read as links: "of shape (n_components_,)"."""
+    for number, line in enumerate(lines):
+        lines[number] = re.sub(r"shape \([^)`]*\)", lambda shape: shape[0].replace("_", r"\_"), line)
+
+
+# -- Other projects' documentation --------------------------------------------------------------------------
+
+_INVENTORIES = {
+    "python": "https://docs.python.org/3/",
+    "numpy": "https://numpy.org/doc/stable/",
+    "sklearn": "https://scikit-learn.org/stable/",
+    "torch": "https://docs.pytorch.org/docs/stable/",
+    "sentence_transformers": "https://sbert.net/",
+}
+
+
+def reachable_inventories(directory):
+    """Download the inventories that can be had now: an unreachable one must not make the build fail."""
+    found = {}
+    if os.environ.get("SKFLOW_DOCS_OFFLINE"):
+        return found
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, url in _INVENTORIES.items():
+        try:
+            with urllib.request.urlopen(url + "objects.inv", timeout=5) as answer:
+                (directory / f"{name}.inv").write_bytes(answer.read())
+        except (urllib.error.URLError, OSError):
+            print(f"no links to {url}: it cannot be reached")
+        else:
+            found[name] = (url, str(directory / f"{name}.inv"))
+    return found
+
+
+intersphinx_mapping = reachable_inventories(Path(__file__).parent / "_build" / "inventories")
+intersphinx_timeout = 5
+# A link to another project is plain text where its inventory could not be had; one to skflow must resolve.
+nitpick_ignore_regex = [(r"py:.*", r"(?!skflow\b).*")]
+
+# -- Gallery ------------------------------------------------------------------------------------------------
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "ignore_pattern": r"(quickstart|serving|sts_table)\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "doc_module": ("skflow",),
+    "backreferences_dir": "generated/backreferences",
+    "reference_url": {"skflow": None},
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "junit": "gallery.xml",
+}
+
+
+
+def check_times(app, exception):
+    """Make the build fail where a script of the gallery takes more than a minute."""
+    report = Path(app.outdir) / "gallery.xml"
+    if exception or not report.exists():
+        return
+    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+        if float(case.get("time")) > 60:
+            raise ExtensionError(f"{case.get('file')} takes {float(case.get('time')):.0f} seconds; at most 60")
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_members_of_torch)
+    app.connect("autodoc-process-docstring", shorten_docstring_of_sklearn, priority=100)
+    app.connect("autodoc-process-docstring", escape_shapes, priority=900)  # after numpydoc
+    app.connect("build-finished", check_times, priority=900)  # after sphinx-gallery wrote its report
