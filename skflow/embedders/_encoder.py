@@ -1,6 +1,7 @@
 """A frozen encoder in memory: tokens in batches, forward passes, sentence vectors."""
 
 import inspect
+import itertools
 import re
 import threading
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ WINDOW = 16_384
 # caches of a CPU, which was measured to be fastest; a GPU wants more to do at once.
 TOKENS_PER_TEXT = {"cpu": 16}
 TOKENS_PER_TEXT_ELSEWHERE = 128
+# What one more forward pass costs beside its tokens, as a share of the tokens of a full batch. Padding is saved
+# by more batches up to this price.
+COST_OF_A_PASS = 1 / 32
 # Where neither the model nor its tokenizer names a limit.
 FALLBACK_LIMIT = 512
 # Tokenizers without a limit state a huge number.
@@ -77,6 +81,8 @@ class Encoder:
         self.hard_limit = position_limit(self.model)
         limits = [self.hard_limit, self.tokenizer.model_max_length, self.declared and self.declared.limit]
         self.limit = min((n for n in limits if n is not None and n < _NO_LIMIT), default=FALLBACK_LIMIT)
+        if dtype == "bfloat16" and self.device.type == "cpu":
+            self._attend_by_matrix_products()
         self._takes_types = "token_type_ids" in inspect.signature(self.model.forward).parameters
         self._pad = next(
             (
@@ -99,6 +105,19 @@ class Encoder:
             self.declared.check(
                 lambda texts: self._run(self._tokenise(texts, Recipe()), 1, self._declared_vectors)
             )
+
+    def _attend_by_matrix_products(self):
+        """Have attention computed as it is written, which in bfloat16 on a CPU beats torch's fused kernel.
+
+        Its memory grows with the square of the length, so that models of long texts keep what they have.
+        """
+        if (
+            self.hard_limit is not None
+            and self.hard_limit <= FALLBACK_LIMIT
+            and getattr(self.model.config, "_attn_implementation", None) == "sdpa"
+            and hasattr(self.model, "set_attn_implementation")  # transformers of 2025 and later
+        ):
+            self.model.set_attn_implementation("eager")
 
     def n_features(self, recipe):
         """Return the length of the vectors; raise ValueError if the recipe does not suit the model."""
@@ -337,7 +356,10 @@ class Encoder:
 
 
 def split(rows, lengths, budget):
-    """Split rows sorted by length, longest first, into batches of at most `budget` tokens with padding.
+    """Split rows sorted by length, longest first, into batches that cost least in all.
+
+    A batch costs its tokens, padding included, and a constant for being one more forward pass. Which cuts are
+    best up to a row follows from the best cuts up to the rows before it.
 
     Parameters
     ----------
@@ -346,7 +368,7 @@ def split(rows, lengths, budget):
     lengths : ndarray of shape (n_texts,)
         Their lengths in tokens.
     budget : int
-        Tokens per batch; a longer text is a batch of its own.
+        Most tokens of a batch, padding included; a longer text is a batch of its own.
 
     Yields
     ------
@@ -360,11 +382,23 @@ def split(rows, lengths, budget):
     >>> [batch.tolist() for batch in split(np.arange(5), np.array([9, 4, 4, 2, 2]), 8)]
     [[0], [1, 2], [3, 4]]
     """
-    start = 0
-    while start < len(rows):
-        stop = start + max(1, budget // int(lengths[rows[start]]))
+    n = len(rows)
+    sizes = lengths[rows].astype(np.float64)
+    numbers = np.arange(n + 1)
+    costs = np.zeros(n + 1)
+    starts = np.zeros(n + 1, dtype=np.int64)
+    first = 0  # of the longest batch that may end before `stop`
+    for stop in range(1, n + 1):
+        while first < stop - 1 and (stop - first) * sizes[first] > budget:
+            first += 1
+        choices = costs[first:stop] + (stop - numbers[first:stop]) * sizes[first:stop]
+        best = int(choices.argmin())
+        starts[stop], costs[stop] = first + best, choices[best] + budget * COST_OF_A_PASS
+    cuts = [n]
+    while cuts[-1] > 0:
+        cuts.append(int(starts[cuts[-1]]))
+    for start, stop in itertools.pairwise(reversed(cuts)):
         yield rows[start:stop]
-        start = stop
 
 
 def position_limit(model):
