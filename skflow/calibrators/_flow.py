@@ -15,14 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import BaseCalibrator, working_dtype
 from ._input_scaling import common_scale, input_scaling, typical_rows
-from ._linear_stage import (
-    fit_linear_stage,
-    input_map,
-    inverse_input_map,
-    inverse_output_map,
-    latent_rotation,
-    output_map,
-)
+from ._linear_stage import Frame, fit_linear_stage, latent_rotation
 
 # The data-dependent initialisation estimates means and variances: from two or four rows it is useless.
 MIN_INIT_ROWS = 64
@@ -372,13 +365,15 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
             n_init = max(self.batch_size, MIN_INIT_ROWS)
             stream = batches()
+            self.strength_ = self._automatic_strength if self.strength == "auto" else float(self.strength)
+            frame = self._frame
             if not goes_on and hasattr(flow, "initialize"):
                 if in_order:
                     first = X[:n_init]
                 else:
                     chosen = rng.permutation(n_rows)[:n_init]
                     first = X[chosen if rows is None else rows[chosen]]
-                flow.initialize(self._to_torch(typical_rows(first), flow))
+                flow.initialize(_to_torch(frame.enter(typical_rows(first)), flow))
             trainer = Trainer(
                 flow,
                 learning_rate=self.learning_rate,
@@ -390,30 +385,31 @@ class NormalizingFlowCalibrator(BaseCalibrator):
                 probe = X[held_out]
             else:
                 probe = X[:: -(-len(X) // MAX_PROBE_ROWS)]
-            loss_curve = self._updates(trainer, stream, n_updates, n_batches, probe, held_out is not None)
+            loss_curve = self._updates(
+                trainer, frame, stream, n_updates, n_batches, probe, held_out is not None
+            )
             self._moments = trainer.moments
             self._store(flow)
-            self.strength_ = self._automatic_strength if self.strength == "auto" else float(self.strength)
             if self.linear_parameters_ is not None:
                 self._align(flow)
         return loss_curve
 
-    def _updates(self, trainer, stream, n_updates, n_batches, probe, is_validation):
+    def _updates(self, trainer, frame, stream, n_updates, n_batches, probe, is_validation):
         """Do the updates; to stop early, or where the last parameters are no good, go back to the best."""
         # One outlier outweighs the mean of all other rows: it decides nothing unless it was asked to.
         average = np.mean if is_validation else np.median
         loss_curve, validation_scores = [], []
-        begin = best = to_beat = average(self._log_likelihoods(trainer.flow, probe))
+        begin = best = to_beat = average(self._log_likelihoods(trainer.flow, frame, probe))
         score, n_no_change = begin, 0
         best_parameters = trainer.snapshot()
         with self._progress(n_updates) as progress:
             for update in range(1, n_updates + 1):
-                loss_curve.append(trainer.step(self._to_torch(next(stream), trainer.flow)))
+                loss_curve.append(trainer.step(_to_torch(frame.enter(next(stream)), trainer.flow)))
                 progress.update()
                 progress.set_postfix_str(f"{loss_curve[-1]:.4f} bits/dim", refresh=False)
                 if update % n_batches and update < n_updates:
                     continue
-                score = average(self._log_likelihoods(trainer.flow, probe))
+                score = average(self._log_likelihoods(trainer.flow, frame, probe))
                 validation_scores.append(score)
                 if score > best or not math.isfinite(best):
                     best, best_parameters = score, trainer.snapshot()
@@ -498,7 +494,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
         @torch.no_grad()
         def latents(rows):
-            return flow(self._to_torch(rows, flow, is_latent=True))[0].cpu().numpy().astype(np.float64)
+            return flow(_to_torch(rows, flow))[0].cpu().numpy().astype(np.float64)
 
         self.linear_parameters_["turn"] = latent_rotation(latents, self.n_features_in_)
 
@@ -558,31 +554,22 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
         return getattr(torch, "float32" if device.type == "mps" else dtype or self._dtype)
 
-    def _to_torch(self, X, flow, *, is_latent=False):
-        """Scale rows of X, unless they are latents, and put them where the flow is."""
-        import torch
-
-        like = next(flow.parameters())
-        X = np.asarray(X, dtype=working_dtype(X.dtype))
-        if self._is_scaled and not is_latent:
-            X = (X - self.offset_) / self.scale_
-        if self.linear_parameters_ is not None and not is_latent:
-            mean, matrix = input_map(self.linear_parameters_)
-            X = (X - mean) @ matrix
-        # torch wants to be able to write to what it is given: rows of a read-only file are copied.
-        X = np.require(X, requirements=["C", "W"])
-        return torch.as_tensor(X, dtype=like.dtype, device=like.device)
+    @property
+    def _frame(self):
+        return Frame(self.offset_, self.scale_, self.linear_parameters_, self.strength_)
 
     def _chunks(self, X):
         n = max(1, CHUNK_SIZE // X.shape[1])
         return [slice(start, min(start + n, len(X))) for start in range(0, len(X), n)]
 
-    def _log_likelihoods(self, flow, X):
+    def _log_likelihoods(self, flow, frame, X):
         """Return the log-likelihood of each row of X, in nats, as the flow sees it."""
         import torch
 
         with torch.no_grad():
-            chunks = [flow.log_prob(self._to_torch(X[rows], flow)).cpu().numpy() for rows in self._chunks(X)]
+            chunks = [
+                flow.log_prob(_to_torch(frame.enter(X[rows]), flow)).cpu().numpy() for rows in self._chunks(X)
+            ]
         return np.concatenate(chunks).astype(np.float64)
 
     def _apply(self, X, outputs, function):
@@ -618,18 +605,12 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """
         check_is_fitted(self, "parameters_")
         X = self._validate_rows(X, reset=False)
-        outputs = np.empty(X.shape, dtype=working_dtype(X.dtype))
+        frame = self._frame
 
         def latents(flow, x):
-            return self._restore(flow(self._to_torch(x, flow))[0].cpu().numpy())
+            return frame.restore(flow(_to_torch(frame.enter(x), flow))[0].cpu().numpy())
 
-        return self._apply(X, outputs, latents)
-
-    def _restore(self, latents):
-        """Give latents of the flow back a part of the spectrum, where it was taken away first."""
-        if self.linear_parameters_ is None:
-            return latents
-        return latents @ output_map(self.linear_parameters_, self.strength_)
+        return self._apply(X, np.empty(X.shape, dtype=working_dtype(X.dtype)), latents)
 
     def inverse_transform(self, X):
         """Map latents back to vectors.
@@ -646,17 +627,10 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """
         check_is_fitted(self, "parameters_")
         X = self._validate_calibrated(X, self.n_features_in_)
-
-        stage = self.linear_parameters_
+        frame = self._frame
 
         def invert(flow, z):
-            if stage is not None:
-                z = z @ inverse_output_map(stage, self.strength_)
-            x = flow.inverse(self._to_torch(z, flow, is_latent=True)).cpu().numpy()
-            if stage is not None:
-                mean, matrix = inverse_input_map(stage)
-                x = x @ matrix + mean
-            return x * self.scale_ + self.offset_ if self._is_scaled else x
+            return frame.leave(flow.inverse(_to_torch(frame.unrestore(z), flow)).cpu().numpy())
 
         return self._apply(X, np.empty(X.shape, dtype=working_dtype(X.dtype)), invert)
 
@@ -675,9 +649,12 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """
         check_is_fitted(self, "parameters_")
         X = self._validate_rows(X, reset=False)
-        log_prob = self._apply(
-            X, np.empty(len(X)), lambda flow, x: flow.log_prob(self._to_torch(x, flow)).cpu().numpy()
-        )
+        frame = self._frame
+
+        def log_likelihoods(flow, x):
+            return flow.log_prob(_to_torch(frame.enter(x), flow)).cpu().numpy()
+
+        log_prob = self._apply(X, np.empty(len(X)), log_likelihoods)
         return log_prob - self._log_scaling()
 
     def score(self, X, y=None):
@@ -720,10 +697,20 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
         latents = check_random_state(random_state).standard_normal((n_samples, self.n_features_in_))
-        return self.inverse_transform(self._restore(latents).astype(self._dtype))
+        return self.inverse_transform(self._frame.restore(latents).astype(self._dtype))
 
     def __getstate__(self):
         state = super().__getstate__()
         if TRAINING_STATE in state:
             state[TRAINING_STATE] = None
         return state
+
+
+def _to_torch(X, flow):
+    """Put rows where the flow is."""
+    import torch
+
+    like = next(flow.parameters())
+    # torch wants to be able to write to what it is given: rows of a read-only file are copied.
+    X = np.require(X, dtype=working_dtype(X.dtype), requirements=["C", "W"])
+    return torch.as_tensor(X, dtype=like.dtype, device=like.device)

@@ -1,4 +1,6 @@
-"""A whitening before a flow, and the spectrum given back in part after it."""
+"""What stands before and after a flow: a scaling, or a whitening whose spectrum is given back in part."""
+
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import svd
@@ -53,6 +55,64 @@ def inverse_output_map(stage, strength):
 def inverse_input_map(stage):
     """Return the mean and the matrix of the inverse of :func:`input_map`, ``Y @ matrix + mean``."""
     return stage["mean"], stage["axes"] * stage["deviations"][:, np.newaxis]
+
+
+class Frame:
+    """The maps before and after a flow, with their matrices made once.
+
+    Parameters
+    ----------
+    offset, scale : ndarray of shape (n_features,)
+    stage : dict of str to ndarray, or None
+        From :func:`fit_linear_stage`, with a "turn" beside it.
+    strength : float
+    """
+
+    def __init__(self, offset, scale, stage, strength):
+        self.offset, self.scale = offset, scale
+        self.stage = stage
+        self.strength = strength
+        self.is_scaled = bool(np.any(offset != 0) or np.any(scale != 1))
+
+    @cached_property
+    def _input(self):
+        return input_map(self.stage)
+
+    @cached_property
+    def _inverse_input(self):
+        return inverse_input_map(self.stage)
+
+    @cached_property
+    def _output(self):
+        return output_map(self.stage, self.strength)
+
+    @cached_property
+    def _inverse_output(self):
+        return inverse_output_map(self.stage, self.strength)
+
+    def enter(self, X):
+        """Turn vectors into what the flow sees."""
+        if self.is_scaled:
+            X = (X - self.offset) / self.scale
+        if self.stage is not None:
+            mean, matrix = self._input
+            X = (X - mean) @ matrix
+        return X
+
+    def leave(self, Y):
+        """Invert :meth:`enter`."""
+        if self.stage is not None:
+            mean, matrix = self._inverse_input
+            Y = Y @ matrix + mean
+        return Y * self.scale + self.offset if self.is_scaled else Y
+
+    def restore(self, latents):
+        """Give latents of the flow back a part of the spectrum, where it was taken away first."""
+        return latents if self.stage is None else latents @ self._output
+
+    def unrestore(self, Z):
+        """Invert :meth:`restore`."""
+        return Z if self.stage is None else Z @ self._inverse_output
 
 
 def latent_rotation(flow, n_features):

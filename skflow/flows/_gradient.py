@@ -15,9 +15,9 @@ what it was given. For output i of a dense layer, and for its input j,
 
     sum(g y)_i = sum_j W_ij dL/dW_ij + b_i dL/db_i,        sum(x dL/dx)_j = sum_i W_ij dL/dW_ij.
 
-So on the way back from the latents, where g is z / (n d log 2), the sum of each feature changes at a coupling by
-minus that of its output layer in the half that it shifts, and by plus that of the inputs of its first layer
-in the half that it looks at; through an ActNorm it changes by -b dL/db.
+So on the way back from the latents, where g is z / (n d log 2), the sum of each feature changes at a coupling
+by minus that of its output layer in the half that it shifts, and by plus that of the inputs of its first
+layer in the half that it looks at; through an ActNorm it changes by -b dL/db.
 """
 
 import math
@@ -116,13 +116,13 @@ class _LevelBuffers:
         self.g_T = self.g.T
         hidden, self.g_hidden = (like.new_zeros(n_rows, level.n_hidden) for _ in range(2))
         self.steps = [_StepBuffers(step, self.g) for step in level.steps]
-        if level.n_hidden:
-            units, g_units = (
-                h.split(level.n_hidden // (2 * len(level.steps)), 1) for h in (hidden, self.g_hidden)
+        n_steps = len(level.steps)
+        for s, step in enumerate(self.steps if level.n_hidden else ()):
+            # First come the units of all first layers, then those of all second ones.
+            step.hidden, step.g_hidden = (
+                h.split(level.n_hidden // (2 * n_steps), dim=1)[s::n_steps] for h in (hidden, self.g_hidden)
             )
-            for s, step in enumerate(self.steps):
-                step.hidden, step.g_hidden = units[s :: len(self.steps)], g_units[s :: len(self.steps)]
-                step.g_hidden_T = [g.T for g in step.g_hidden]
+            step.g_hidden_T = [g.T for g in step.g_hidden]
         self.kept, self.z = self.steps[-1].y[:, level.kept], self.steps[-1].y[:, level.final]
         self.g_kept, self.g_z = self.g[:, level.kept], self.g[:, level.final]
         self.z_g_z = torch.zeros_like(self.z)
