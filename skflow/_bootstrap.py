@@ -1,64 +1,153 @@
-"""Bootstrap confidence intervals over sentence pairs, for averages of rank correlations."""
+"""Figures of resampled sentence pairs, for bootstrap confidence intervals."""
 
 import numpy as np
-from scipy.stats import rankdata
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
+
+_BLOCK = 2**18  # numbers of draws at a time
 
 
-def bootstrap_average(groups, n_resamples=1000, confidence=0.95, random_state=0):
-    """Compute an average of Spearman correlations and how far the choice of pairs may have moved it.
+def resample_figures(y, similarities, parts, metrics, n_resamples, random_state):
+    """Compute figures of pairs drawn with replacement (Efron, 1979, doi:10.1214/aos/1176344552).
 
-    Pairs are drawn with replacement within each group, the same ones for every method, so that the interval
-    of a difference is that of a paired comparison (percentile bootstrap; Efron, 1979,
-    doi:10.1214/aos/1176344552).
+    As many pairs are drawn as there are, within each part: the parts of a data set are given, the pairs of
+    them are a sample. All similarities see the same draws, so that differences of their figures are
+    those of a paired comparison.
+
+    A draw is kept as the number of times that each pair was drawn. Sorted once, the values of a resample have
+    their ranks by a cumulative sum of these.
 
     Parameters
     ----------
-    groups : list of (weight, ndarray of shape (n_pairs,), ndarray of shape (n_methods, n_pairs))
-        Weight in the average, gold scores, and the similarities of each method; a group is a subset of a
-        task.
-    n_resamples : int, default=1000
-    confidence : float, default=0.95
-    random_state : int, RandomState instance or None, default=0
+    y : ndarray of shape (n_pairs,)
+        Gold scores.
+    similarities : sequence of ndarray of shape (n_pairs,)
+        Similarities by each of the methods.
+    parts : list of ndarray of int
+        Positions of the pairs of each part; each pair is in one.
+    metrics : sequence of {"spearman", "pearson", "auc"}
+    n_resamples : int
+    random_state : int, RandomState instance or None
 
     Returns
     -------
-    average : ndarray of shape (n_methods,)
-        Weighted average of Spearman's rho.
-    resampled : ndarray of shape (n_resamples, n_methods)
-        The averages of the resamples: subtract columns for differences between methods.
-    interval : ndarray of shape (n_methods, 2)
-        Lower and upper bound.
+    figures : dict of str to ndarray of shape (n_methods, n_resamples, 1 + n_parts)
+        Metric -> figures over all pairs at once, then over each part. nan where a resample has none, such as
+        the correlation of a single pair.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skflow._bootstrap import bootstrap_average
-    >>> gold = np.arange(50.0)
-    >>> similarity = np.stack([gold, np.random.RandomState(0).permutation(gold)])
-    >>> average, resampled, interval = bootstrap_average([(1, gold, similarity)], n_resamples=200)
-    >>> interval[0].round(6).tolist()
-    [1.0, 1.0]
-    >>> bool(interval[1, 0] < average[1] < interval[1, 1])
+    >>> from skflow._bootstrap import resample_figures
+    >>> y = np.arange(50.0)
+    >>> figures = resample_figures(y, [y**3], [np.arange(30), np.arange(30, 50)], ["spearman"], 200, 0)
+    >>> figures["spearman"].shape
+    (1, 200, 3)
+    >>> bool(np.allclose(figures["spearman"], 1))
     True
     """
     rng = check_random_state(random_state)
-    total = sum(weight for weight, _, _ in groups)
-    n_methods = len(groups[0][2])
-    average, resampled = np.zeros(n_methods), np.zeros((n_resamples, n_methods))
-    for weight, gold, similarity in groups:
-        table = np.vstack([gold, similarity])
-        average += weight / total * _spearman(table)
-        for i in range(n_resamples):
-            chosen = rng.randint(len(gold), size=len(gold))
-            resampled[i] += weight / total * _spearman(table[:, chosen])
-    tail = 50 * (1 - confidence)
-    return average, resampled, np.percentile(resampled, [tail, 100 - tail], axis=0).T
+    figures = {metric: np.empty((len(similarities), n_resamples, 1 + len(parts))) for metric in metrics}
+    for rows in gen_batches(n_resamples, max(1, _BLOCK // len(y))):
+        counts = np.empty((rows.stop - rows.start, len(y)))
+        for part in parts:
+            counts[:, part] = _draw(len(counts), len(part), rng)
+        for metric in metrics:
+            for place, part in enumerate(parts, start=1):
+                compare = _STATISTICS[metric](y[part], counts[:, part])
+                for method, similarity in enumerate(similarities):
+                    figures[metric][method, rows, place] = compare(similarity[part])
+            if len(parts) == 1:
+                figures[metric][:, rows, 0] = figures[metric][:, rows, 1]
+                continue
+            compare = _STATISTICS[metric](y, counts)
+            for method, similarity in enumerate(similarities):
+                figures[metric][method, rows, 0] = compare(similarity)
+    return figures
 
 
-def _spearman(table):
-    """Correlate the ranks of the first row with those of each other."""
-    ranks = rankdata(table, axis=1)
-    ranks -= ranks.mean(axis=1, keepdims=True)
-    ranks /= np.linalg.norm(ranks, axis=1, keepdims=True)
-    return ranks[1:] @ ranks[0]
+def percentile_interval(resampled, confidence_level):
+    """Return the bounds between which the middle part of resampled figures lies, nan if one of them is nan.
+
+    Parameters
+    ----------
+    resampled : ndarray of shape (n_resamples,)
+    confidence_level : float
+
+    Returns
+    -------
+    low, high : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skflow._bootstrap import percentile_interval
+    >>> percentile_interval(np.arange(101.0), 0.9)
+    (5.0, 95.0)
+    """
+    tail = 50 * (1 - confidence_level)
+    low, high = np.percentile(resampled, [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def _draw(n_resamples, n, rng):
+    """Return how often each of n pairs is among n drawn with replacement, for each resample."""
+    drawn = rng.randint(n, size=(n_resamples, n))
+    drawn += n * np.arange(n_resamples)[:, np.newaxis]
+    return np.bincount(drawn.ravel(), minlength=n_resamples * n).reshape(n_resamples, n)
+
+
+def _spearman(y, counts):
+    ranks = _ranks(y, counts)
+    return lambda similarity: _correlate(ranks, _ranks(similarity, counts), counts)
+
+
+def _pearson(y, counts):
+    deviations = _deviations(y, counts)
+    return lambda similarity: _correlate(deviations, _deviations(similarity, counts), counts)
+
+
+def _auc(y, counts):
+    is_positive = y == y.max()
+    positive = counts * is_positive
+    negative = counts - positive
+    n_comparisons = positive.sum(axis=1) * negative.sum(axis=1)
+
+    def compare(similarity):
+        order, starts, _ = _ties(similarity)
+        above = np.add.reduceat(positive[:, order], starts, axis=1)
+        below = np.add.reduceat(negative[:, order], starts, axis=1)
+        won = above * (np.cumsum(below, axis=1) - below / 2)
+        with np.errstate(invalid="ignore"):  # pairs of one kind only
+            return won.sum(axis=1) / n_comparisons
+
+    return compare
+
+
+_STATISTICS = {"spearman": _spearman, "pearson": _pearson, "auc": _auc}
+
+
+def _ties(x):
+    """Return the order of x, where in it each distinct value starts, and which of these each x is."""
+    _, place, sizes = np.unique(x, return_inverse=True, return_counts=True)
+    return np.argsort(place, kind="stable"), np.cumsum(sizes) - sizes, place
+
+
+def _ranks(x, counts):
+    """Return the mean ranks less their mean, which is the same for every resample."""
+    order, starts, place = _ties(x)
+    tied = np.add.reduceat(counts[:, order], starts, axis=1)
+    ranks = np.cumsum(tied, axis=1) - tied / 2
+    return ranks[:, place] - len(x) / 2
+
+
+def _deviations(x, counts):
+    # The spread of a constant resample is no rounding error.
+    deviations = x - (counts @ x / len(x))[:, np.newaxis]
+    deviations[np.abs(deviations) < 1e-13 * np.abs(x).max()] = 0
+    return deviations
+
+
+def _correlate(a, b, counts):
+    products = [np.einsum("ij,ij,ij->i", counts, u, v) for u, v in ((a, b), (a, a), (b, b))]
+    with np.errstate(invalid="ignore"):  # a constant has no correlation
+        return products[0] / np.sqrt(products[1] * products[2])

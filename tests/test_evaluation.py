@@ -250,7 +250,14 @@ def test_real_files_read_and_scored_apart_from_the_package(shared):
 
 @pytest.fixture(scope="module")
 def result(home):
-    return evaluate_sts(tfidf(), ["sts13", "stsb"], data_home=home)
+    return evaluate_sts(tfidf(), ["sts13", "stsb"], data_home=home, n_resamples=0)
+
+
+@pytest.fixture(scope="module")
+def resampled(home):
+    return evaluate_sts(
+        tfidf(), ["sts13", "stsb"], data_home=home, n_resamples=60, confidence_level=0.9, random_state=3
+    )
 
 
 def test_result_is_a_mapping_of_tasks_to_figures(result):
@@ -276,6 +283,17 @@ def test_text(result):
     assert len({line.index(".") for line in lines[2:]}) == 1  # the points stand under each other
 
 
+def test_text_with_intervals(resampled):
+    lines = repr(resampled).splitlines()
+    assert re.split(" {2,}", lines[1]) == ["task", "spearman", "90%", "pearson", "90%", "n_pairs"]
+    interval = resampled.intervals["spearman"]["sts13"]
+    shown = f"[{interval.low:.2f}, {interval.high:.2f}]"
+    assert re.split(" {2,}", lines[2])[:3] == ["sts13", f"{resampled['sts13']:.2f}", shown]
+    interval = resampled.intervals["pearson"]["average"]
+    assert lines[4].endswith(f"[{interval.low:.2f}, {interval.high:.2f}]")
+    assert shown in cells(resampled._repr_html_())
+
+
 def cells(text):
     return [html.unescape(cell) for cell in re.findall(r"<t[dh]>(.*?)</t[dh]>", text)]
 
@@ -296,6 +314,136 @@ def test_frames(result):
     assert frame.index.names == ["task", "subset"]
     assert frame.index.tolist() == [("sts13", s) for s in SUBSETS["sts13"]] + [("stsb", "stsb")]
     assert frame.loc[("sts13", "FNWN"), "spearman"] == result.subsets["sts13"]["FNWN"]["spearman"]
+
+
+# Intervals
+
+
+def test_intervals_of_a_task_are_percentiles_of_its_aggregate(resampled):
+    for aggregate in ("wmean", "mean", "all"):
+        result = resampled.aggregated(aggregate)
+        assert result.confidence_level == 0.9
+        for metric in ("spearman", "pearson"):
+            drawn = result.bootstrap_distribution[metric]
+            assert list(drawn) == ["sts13", "stsb", "average"]
+            assert_allclose(drawn["average"], (drawn["sts13"] + drawn["stsb"]) / 2)
+            for name, values in drawn.items():
+                assert values.shape == (60,)
+                interval = result.intervals[metric][name]
+                assert_allclose(interval, np.percentile(values, [5, 95]))
+                assert interval == (interval.low, interval.high)
+
+
+def test_figures_of_resamples_are_those_of_the_pairs_drawn(home, resampled):
+    data = load_sts("sts13", home)
+    encoder = fitted_on_target(tfidf(), data)
+    rng = np.random.RandomState(3)
+    sizes = [part["n_pairs"] for part in resampled.subsets["sts13"].values()]
+    drawn = [
+        np.flatnonzero(data.subset == subset)[rng.randint(n, size=(60, n))]
+        for subset, n in zip(resampled.subsets["sts13"], sizes, strict=True)
+    ]
+    for i in (0, 59):
+        figures = [correlations(encoder, data, rows[i]) for rows in drawn]
+        for place, metric in enumerate(("spearman", "pearson")):
+            of_subsets = [figure[place] for figure in figures]
+            expected = {
+                "wmean": np.average(of_subsets, weights=sizes),
+                "mean": np.mean(of_subsets),
+                "all": correlations(encoder, data, np.concatenate([rows[i] for rows in drawn]))[place],
+            }
+            for aggregate, figure in expected.items():
+                result = resampled.aggregated(aggregate)
+                assert_allclose(result.bootstrap_distribution[metric]["sts13"][i], figure, atol=1e-4)
+
+
+def test_frames_with_intervals(resampled):
+    pytest.importorskip("pandas")
+    frame = resampled.to_frame()
+    assert frame.columns.tolist() == [
+        "spearman", "spearman_low", "spearman_high", "pearson", "pearson_low", "pearson_high", "n_pairs"
+    ]  # fmt: skip
+    interval = resampled.intervals["spearman"]["stsb"]
+    assert tuple(frame.loc["stsb", ["spearman_low", "spearman_high"]]) == interval
+    parts = resampled.to_frame(subsets=True)
+    assert parts.columns.tolist() == frame.columns.tolist()
+    assert_allclose(parts.loc[("stsb", "stsb")], frame.loc["stsb"])
+    assert (parts["pearson_low"] <= parts["pearson_high"]).all()
+
+
+def test_without_resamples_there_are_no_intervals(home, result):
+    assert result.intervals == result.bootstrap_distribution == {}
+    comparison = compare_calibrators(tfidf(), CALIBRATORS, "stsb", data_home=home, n_resamples=0, verbose=0)
+    with pytest.raises(ValueError, match="differences needs resamples"):
+        comparison.differences()
+    assert "noise" not in str(comparison)
+
+
+def test_draws_depend_on_the_seed_alone():
+    def low(random_state):
+        result = evaluate_pairs(
+            TfidfVectorizer(), PAIRS * 9, range(36), n_resamples=50, random_state=random_state
+        )
+        return result.intervals["spearman"]["pairs"].low
+
+    assert low(0) == low(0) == low(np.random.RandomState(0))
+    assert low(0) != low(1)
+
+
+@pytest.mark.parametrize("metric", ["spearman", "pearson", "auc"])
+def test_intervals_are_scipys(metric):
+    """scipy's own bootstrap of the same statistic, percentiles too, but for the chance of the draws."""
+    rng = np.random.RandomState(0)
+    cosines = rng.uniform(size=120)
+    y = cosines + rng.normal(scale=0.5, size=120)
+    if metric == "auc":
+        y = (y > 0.6).astype(int)
+    statistic = {
+        "spearman": lambda a, b: scipy.stats.spearmanr(a, b)[0],
+        "pearson": lambda a, b: scipy.stats.pearsonr(a, b)[0],
+        "auc": roc_auc_score,
+    }[metric]
+    theirs = scipy.stats.bootstrap(
+        (y, cosines), statistic, n_resamples=2000, paired=True, vectorized=False, method="percentile",
+        random_state=np.random.RandomState(1),
+    ).confidence_interval  # fmt: skip
+    # Vectors on the unit circle, whose cosine with (1, 0) is wanted.
+    angles = {str(i): np.arccos(cosine) for i, cosine in enumerate(cosines)}
+    encoder = FunctionTransformer(
+        lambda X: np.array([[np.cos(angles.get(x, 0)), np.sin(angles.get(x, 0))] for x in X])
+    )
+    result = evaluate_pairs(
+        encoder, [("anchor", name) for name in angles], y, metric, fit_on=None, n_resamples=2000
+    )
+    ours = result.intervals[metric]["pairs"]
+    assert_allclose(ours, 100 * np.array(theirs), atol=2.0)  # an interval is 20 to 30 wide
+    assert ours.low < float(result) < ours.high
+
+
+def test_intervals_of_pairs_that_are_too_few_are_nan():
+    # Two pairs: half of the resamples hold one of them twice.
+    result = evaluate_pairs(TfidfVectorizer(), PAIRS[1:3], [1, 2])
+    assert np.isnan(result.intervals["spearman"]["pairs"]).all()
+    assert "[nan, nan]" in str(result)
+    result = evaluate_pairs(TfidfVectorizer(), PAIRS, [1, 1, 0, 0], "auc", subset=["u", "u", "v", "v"])
+    assert "[nan, nan]" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"n_resamples": -1}, ValueError, "n_resamples == -1, must be >= 0"),
+        ({"n_resamples": 10.5}, TypeError, "n_resamples must be an instance of"),
+        ({"confidence_level": 0}, ValueError, "confidence_level == 0, must be > 0"),
+        ({"confidence_level": 95}, ValueError, "confidence_level == 95, must be < 1"),
+        ({"random_state": "seed"}, ValueError, "cannot be used to seed"),
+    ],
+)
+def test_bad_resampling(home, arguments, error, message):
+    with pytest.raises(error, match=message):
+        evaluate_sts(tfidf(), "stsb", data_home=home, **arguments)
+    with pytest.raises(error, match=message):
+        evaluate_pairs(tfidf(), PAIRS, [1, 2, 3, 4], **arguments)
 
 
 # evaluate_pairs
@@ -357,7 +505,7 @@ def test_subsets_of_pairs(home):
     assert result.subsets["pairs"]["images"]["n_pairs"] == 15
     lines = str(result).splitlines()
     assert [line.split()[0] for line in lines[2:]] == [*SUBSETS["sts14"], "pairs"]
-    assert cells(result._repr_html_())[:3] == ["data", "spearman", "n_pairs"]
+    assert cells(result._repr_html_())[:4] == ["data", "spearman", "95%", "n_pairs"]
     pytest.importorskip("pandas")
     assert result.to_frame().loc["pairs", "spearman"] == result["spearman"]
     assert result.to_frame(subsets=True).loc[("pairs", "OnWN"), "n_pairs"] == 16
@@ -500,9 +648,11 @@ def test_progress_is_shown_unless_told_otherwise(home, capsys):
 def test_comparison_shows_published_figures_on_request(home):
     calibrators = {"<raw & co>": "passthrough", "SN": CALIBRATORS["SN"]}
     tasks = ["stsb", "sts12"]
-    bare = compare_calibrators(tfidf(), calibrators, tasks, data_home=home, verbose=0)
+    bare = compare_calibrators(tfidf(), calibrators, tasks, data_home=home, n_resamples=0, verbose=0)
     assert "Li2020" not in str(bare)
-    comparison = compare_calibrators(tfidf(), calibrators, tasks, data_home=home, published=True, verbose=0)
+    comparison = compare_calibrators(
+        tfidf(), calibrators, tasks, data_home=home, published=True, n_resamples=0, verbose=0
+    )
     assert list(comparison) == list(calibrators)
     row = next(line for line in str(comparison).splitlines() if line.startswith("BERT-base-flow (target)"))
     # Li et al. (2020), Table 2.
@@ -528,6 +678,87 @@ def test_comparison_shows_published_figures_on_request(home):
     assert frame.loc["BERT-base-whitening-256 (NLI)", "sts12"] == 61.46  # Su et al. (2021), Table 1
     assert set(frame[frame["source"].str.startswith("Gao2021-all")]["aggregate"]) == {"all"}
     assert len(bare.to_frame()) == 2
+
+
+class Tail(TransformerMixin, BaseEstimator):
+    """All features but the first `start`."""
+
+    def __init__(self, start=0):
+        self.start = start
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.asarray(X)[:, self.start :]
+
+
+def test_differences_are_paired(home):
+    calibrators = {"few": Tail(40), "raw": "passthrough", "same": Tail(), "SN": CALIBRATORS["SN"]}
+    comparison = compare_calibrators(
+        tfidf(), calibrators, ["sts13", "sickr"], data_home=home, n_resamples=80, verbose=0
+    )
+    assert comparison.baseline == "raw"
+    differences = comparison.differences()
+    assert list(differences) == ["few", "same", "SN"]
+    for name, by_task in differences.items():
+        assert list(by_task) == ["sts13", "sickr", "average"]
+        mine, base = comparison[name], comparison["raw"]
+        assert_allclose(by_task["sickr"].difference, mine["sickr"] - base["sickr"])
+        assert_allclose(by_task["average"].difference, mine.average - base.average)
+        drawn = [r.bootstrap_distribution["spearman"]["average"] for r in (mine, base)]
+        assert_allclose(by_task["average"][1:], np.percentile(drawn[0] - drawn[1], [2.5, 97.5]))
+        for difference in by_task.values():
+            assert difference.is_noise == (difference.low <= 0 <= difference.high)
+    assert differences["same"]["average"] == (0, 0, 0)
+    assert differences["same"]["average"].is_noise
+    # The other way round, and by Pearson's r.
+    turned = comparison.differences("few", "pearson")["raw"]["sts13"]
+    straight = comparison.differences(metric="pearson")["few"]["sts13"]
+    assert_allclose(turned, [-straight.difference, -straight.high, -straight.low])
+    with pytest.raises(KeyError):
+        comparison.differences("none")
+    # Alone or in company, an encoder sees the same draws.
+    alone = evaluate_sts(tfidf(), ["sts13", "sickr"], data_home=home, n_resamples=80)
+    assert alone.intervals == comparison["raw"].intervals
+
+
+def test_differences_are_shown_and_noise_is_marked(home):
+    calibrators = {"raw": "passthrough", "same": Tail(), "few": Tail(55)}
+    comparison = compare_calibrators(
+        tfidf(), calibrators, ["sts12", "sts14"], data_home=home, published=True, n_resamples=80, verbose=0
+    )
+    few = comparison.differences()["few"]["average"]
+    assert few.high < 0
+    lines = str(comparison).splitlines()
+    assert "noise: no clear difference from raw" in lines[0]
+    assert re.split(" {2,}", lines[1])[3:6] == ["average", "95%", "less raw"]
+    raw, same, few_line = (re.split(" {2,}", line) for line in lines[2:5])
+    low, high = comparison["raw"].intervals["spearman"]["average"]
+    assert raw[4:] == [f"[{low:.2f}, {high:.2f}]", "wmean"]
+    assert same[5] == "+0.00 [+0.00, +0.00], noise"
+    assert few_line[5] == f"{few.difference:.2f} [{few.low:.2f}, {few.high:.2f}]"
+    assert len({len(re.findall("<td>", row)) for row in comparison._repr_html_().split("<tr>")[2:]}) == 1
+    pytest.importorskip("pandas")
+    frame = comparison.to_frame()
+    assert frame.columns.tolist() == [
+        "sts12", "sts14", "average", "average_low", "average_high",
+        "difference", "difference_low", "difference_high", "aggregate", "source",
+    ]  # fmt: skip
+    assert tuple(frame.loc["few", "difference":"difference_high"]) == few
+    assert (
+        frame.loc[["raw", "BERT-base-whitening-256 (NLI)"], "difference":"difference_high"]
+        .isna()
+        .all(axis=None)
+    )
+    assert frame.loc["BERT-base-whitening-256 (NLI)", "aggregate"] == "wmean"
+
+
+def test_without_raw_vectors_the_first_row_is_the_baseline(home):
+    calibrators = {"whitening": CALIBRATORS["whitening"], "SN": CALIBRATORS["SN"]}
+    comparison = compare_calibrators(tfidf(), calibrators, "stsb", data_home=home, n_resamples=20, verbose=0)
+    assert comparison.baseline == "whitening"
+    assert list(comparison.differences()) == ["SN"]
 
 
 # The published figures of the real encoder

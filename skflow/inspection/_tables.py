@@ -1,6 +1,6 @@
 """Results that show themselves as tables."""
 
-from ..evaluation import _as_html, _as_text
+from .._tables import as_html, as_text
 
 
 class Table:
@@ -32,10 +32,10 @@ class Table:
         return pd.DataFrame([row[1:] for row in rows], index=index, columns=columns)
 
     def __repr__(self):
-        return _as_text(self._title, *self._shown())
+        return as_text(self._title, *self._shown())
 
     def _repr_html_(self):
-        return _as_html(self._title, *self._shown())
+        return as_html(self._title, *self._shown())
 
     def _shown(self):
         header, rows = self._table()

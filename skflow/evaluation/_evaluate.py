@@ -1,46 +1,41 @@
-"""Does calibrating help, which calibrator, with which settings: the tables of the literature in one call.
+"""Scores of encoders and calibrators on sentence pairs."""
 
-Every figure in this module is multiplied by 100, as the literature prints them.
-"""
-
-import html
 from collections.abc import Mapping
-from dataclasses import dataclass
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import roc_auc_score
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import (
+    _safe_indexing,
+    check_array,
+    check_consistent_length,
+    check_random_state,
+    check_scalar,
+    column_or_1d,
+)
 
-from .datasets import load_published_sts, load_sts
-from .datasets._layouts import TASKS
-from .embedders._text import check_texts
-from .metrics import pearson_score, spearman_score
-from .similarity import check_pairs, pair_cosines
+from ..datasets import load_published_sts, load_sts
+from ..datasets._layouts import TASKS
+from ..embedders._text import check_texts
+from ..similarity import check_pairs, pair_cosines
+from ._figures import AGGREGATES, CORRELATIONS, METRICS, score
+from ._results import CalibratorComparison, PairsResult, STSResult
 
-__all__ = [
-    "CalibratorComparison",
-    "PairsResult",
-    "STSResult",
-    "compare_calibrators",
-    "evaluate_pairs",
-    "evaluate_sts",
-]
-
-_AGGREGATES = ("wmean", "mean", "all")
 _SPLITS = ("train", "dev", "test")
 
 
-def _auc(y_true, y_pred):
-    # A subset may hold pairs of one kind only.
-    return roc_auc_score(y_true, y_pred) if len(np.unique(y_true)) == 2 else float("nan")
-
-
-_CORRELATIONS = ("spearman", "pearson")
-_METRICS = {"spearman": spearman_score, "pearson": pearson_score, "auc": _auc}
-
-
-def evaluate_sts(encoder, tasks="all", *, data_home=None, fit_on="target", aggregate="wmean", split="test"):
+def evaluate_sts(
+    encoder,
+    tasks="all",
+    *,
+    data_home=None,
+    fit_on="target",
+    aggregate="wmean",
+    split="test",
+    n_resamples=1000,
+    confidence_level=0.95,
+    random_state=0,
+):
     r"""Score an encoder on the seven tasks of semantic textual similarity.
 
     The similarity of a pair is the cosine of its two vectors; the figure of a task is Spearman's rank
@@ -68,17 +63,24 @@ def evaluate_sts(encoder, tasks="all", *, data_home=None, fit_on="target", aggre
         ``"stsb"`` and ``"sickr"`` have one subset each.
     split : {"train", "dev", "test"} or None, default="test"
         Which pairs of ``"stsb"`` and ``"sickr"`` are scored; ``None`` means all.
+    n_resamples : int, default=1000
+        Number of times that the scored pairs of each subset are drawn afresh, with replacement, for bootstrap
+        confidence intervals of the figures; 0 for no intervals.
+    confidence_level : float, default=0.95
+        Probability that the intervals are made for, between 0 and 1.
+    random_state : int, RandomState instance or None, default=0
+        Draws the pairs. With an int, encoders scored one after the other see the same draws.
 
     Returns
     -------
     result : STSResult
         Maps each task to Spearman's rho x 100. Holds Pearson's r, the figures of the subsets, the numbers of
-        pairs and the other aggregates as well.
+        pairs, confidence intervals and the other aggregates as well.
 
     Raises
     ------
     ValueError
-        If `tasks`, `fit_on`, `aggregate` or `split` is none of the above, or the data are damaged.
+        If an argument is none of the above, or the data are damaged.
     OSError
         If the data are not there.
 
@@ -86,6 +88,14 @@ def evaluate_sts(encoder, tasks="all", *, data_home=None, fit_on="target", aggre
     --------
     evaluate_pairs : The same for your own pairs.
     compare_calibrators : The same for many calibrators behind one encoder.
+    scipy.stats.bootstrap : Intervals of any statistic.
+
+    Notes
+    -----
+    The intervals are percentiles of the figures of the resamples (Efron, 1979, doi:10.1214/aos/1176344552),
+    nan where a resample has no figure, as happens with very few pairs. They say how far other pairs of the
+    same kind could have moved a figure. They do not cover what else may vary, such as the seed of a flow, and
+    know nothing of dependence between pairs that share a sentence.
 
     Examples
     --------
@@ -98,7 +108,9 @@ def evaluate_sts(encoder, tasks="all", *, data_home=None, fit_on="target", aggre
     >>> with tempfile.TemporaryDirectory() as directory:  # GLUE's layout of STS-B
     ...     for split in ("train", "dev"):
     ...         _ = Path(directory, f"{split}.tsv").write_text(header + "".join(rows))
-    ...     result = evaluate_sts(TfidfVectorizer(), "stsb", data_home=directory, split="dev")
+    ...     result = evaluate_sts(
+    ...         TfidfVectorizer(), "stsb", data_home=directory, split="dev", n_resamples=0
+    ...     )
     >>> result  # words alone get this one wrong
     x 100, aggregate='wmean'
     task     spearman  pearson  n_pairs
@@ -114,11 +126,26 @@ def evaluate_sts(encoder, tasks="all", *, data_home=None, fit_on="target", aggre
         fit_on=fit_on,
         aggregate=aggregate,
         split=split,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        random_state=random_state,
         verbose=0,
     )["encoder"]
 
 
-def evaluate_pairs(encoder, pairs, y, metric="spearman", *, fit_on="target", subset=None, aggregate="all"):
+def evaluate_pairs(
+    encoder,
+    pairs,
+    y,
+    metric="spearman",
+    *,
+    fit_on="target",
+    subset=None,
+    aggregate="all",
+    n_resamples=1000,
+    confidence_level=0.95,
+    random_state=0,
+):
     """Score an encoder on sentence pairs of your own.
 
     Parameters
@@ -140,6 +167,8 @@ def evaluate_pairs(encoder, pairs, y, metric="spearman", *, fit_on="target", sub
         The subset that each pair belongs to, for figures of each.
     aggregate : {"wmean", "mean", "all"}, default="all"
         How the subsets make up the figure, see `evaluate_sts`.
+    n_resamples, confidence_level, random_state
+        As in `evaluate_sts`.
 
     Returns
     -------
@@ -161,8 +190,9 @@ def evaluate_pairs(encoder, pairs, y, metric="spearman", *, fit_on="target", sub
     >>> evaluate_pairs(TfidfVectorizer(), pairs, [True, False, False], metric="auc")["auc"]
     100.0
     """
-    _check_choice("metric", metric, _METRICS)
-    _check_choice("aggregate", aggregate, _AGGREGATES)
+    _check_choice("metric", metric, METRICS)
+    _check_choice("aggregate", aggregate, AGGREGATES)
+    _check_resampling(n_resamples, confidence_level)
     first, second = check_pairs(pairs, name="pairs")
     subset = np.full(len(first), "all", dtype=object) if subset is None else column_or_1d(subset)
     check_consistent_length(first, y, subset)
@@ -180,7 +210,9 @@ def evaluate_pairs(encoder, pairs, y, metric="spearman", *, fit_on="target", sub
         Z = clone(encoder).fit(check_texts(fit_on, name="fit_on")).transform(sentences)
     else:
         Z = encoder.transform(sentences)
-    return PairsResult({"pairs": _score(Z, y, subset, (metric,))}, (metric,), aggregate)
+    rng = check_random_state(random_state)
+    (figures,) = score([pair_cosines(Z)], y, subset, (metric,), n_resamples, rng)
+    return PairsResult({"pairs": figures}, (metric,), aggregate, confidence_level)
 
 
 def compare_calibrators(
@@ -193,6 +225,9 @@ def compare_calibrators(
     aggregate="wmean",
     split="test",
     published=False,
+    n_resamples=1000,
+    confidence_level=0.95,
+    random_state=0,
     verbose=1,
 ):
     r"""Score many calibrators behind one encoder on the seven STS tasks.
@@ -211,13 +246,17 @@ def compare_calibrators(
         As in `evaluate_sts`. With ``fit_on=None`` encoder and calibrators are used as they are.
     published : bool, default=False
         Set the figures of :func:`skflow.datasets.load_published_sts` beside the table.
+    n_resamples, confidence_level, random_state
+        As in `evaluate_sts`; all calibrators see the same draws. With resamples the table has the interval of
+        each average, and of its difference from the raw vectors, or from the first row where no calibrator is
+        ``"passthrough"``: a difference whose interval holds 0 is marked as noise.
     verbose : int, default=1
         Show a progress bar unless it is 0.
 
     Returns
     -------
     comparison : CalibratorComparison
-        Maps each name to an `STSResult`.
+        Maps each name to an `STSResult`; its method `differences` compares the rows.
 
     Raises
     ------
@@ -244,6 +283,7 @@ def compare_calibrators(
     ...         "stsb",
     ...         data_home=directory,
     ...         split="dev",
+    ...         n_resamples=0,
     ...         verbose=0,
     ...     )
     >>> round(comparison["raw"]["stsb"], 2)
@@ -254,9 +294,12 @@ def compare_calibrators(
     from tqdm import tqdm
 
     tasks = _check_tasks(tasks)
-    _check_choice("aggregate", aggregate, _AGGREGATES)
+    _check_choice("aggregate", aggregate, AGGREGATES)
     _check_choice("split", split, (*_SPLITS, None))
+    _check_resampling(n_resamples, confidence_level)
+    rng = check_random_state(random_state)
     calibrators = _check_calibrators(calibrators)
+    raw = [name for name, calibrator in calibrators.items() if _is_passthrough(calibrator)]
     target = _is_target(fit_on)
     rows = {name: {} for name in calibrators}
     with tqdm(total=len(tasks) * len(calibrators), disable=not verbose) as progress:
@@ -278,19 +321,32 @@ def compare_calibrators(
                 Z = _safe_indexing(Z_fit, np.concatenate([scored, len(first) + scored]))
             else:
                 Z = encoder.transform(data.pairs[scored].ravel(order="F").tolist())
+            similarities = []
             for name, calibrator in calibrators.items():
                 progress.set_description(f"{task}, {name}")
                 calibrator = _fit(calibrator, Z_fit) if target else calibrator
-                calibrated = Z if _is_passthrough(calibrator) else calibrator.transform(Z)
-                rows[name][task] = _score(calibrated, data.score[scored], data.subset[scored], _CORRELATIONS)
+                similarities.append(
+                    pair_cosines(Z if _is_passthrough(calibrator) else calibrator.transform(Z))
+                )
                 progress.update()
-    results = {name: STSResult(row, _CORRELATIONS, aggregate) for name, row in rows.items()}
-    return CalibratorComparison(results, load_published_sts() if published else None)
+            gold, subset = data.score[scored], data.subset[scored]
+            figures = score(similarities, gold, subset, CORRELATIONS, n_resamples, rng)
+            for name, of_calibrator in zip(calibrators, figures, strict=True):
+                rows[name][task] = of_calibrator
+    results = {name: STSResult(row, CORRELATIONS, aggregate, confidence_level) for name, row in rows.items()}
+    return CalibratorComparison(results, load_published_sts() if published else None, raw[0] if raw else None)
 
 
 def _check_choice(name, value, choices):
     if value not in tuple(choices):
         raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
+
+
+def _check_resampling(n_resamples, confidence_level):
+    check_scalar(n_resamples, "n_resamples", Integral, min_val=0)
+    check_scalar(
+        confidence_level, "confidence_level", Real, min_val=0, max_val=1, include_boundaries="neither"
+    )
 
 
 def _check_tasks(tasks):
@@ -357,306 +413,3 @@ def _scored(task, data, split):
         there = sorted(set(data.split))
         raise ValueError(f"{task} has no pairs of split={split!r} there, only of {there}")
     return scored
-
-
-@dataclass(frozen=True)
-class _Figures:
-    """Figures x 100 of one set of pairs: over all pairs at once, and for each subset."""
-
-    n_pairs: dict  # subset -> number
-    at_once: dict  # metric -> figure
-    subsets: dict  # subset -> metric -> figure
-
-    def aggregated(self, metric, aggregate):
-        if aggregate == "all":
-            return self.at_once[metric]
-        figures = [self.subsets[subset][metric] for subset in self.n_pairs]
-        weights = list(self.n_pairs.values()) if aggregate == "wmean" else None
-        return float(np.average(figures, weights=weights))
-
-
-def _figure(metric, y, similarity):
-    return 100 * float(_METRICS[metric](y, similarity))
-
-
-def _score(Z, y, subset, metrics):
-    similarity = pair_cosines(Z)
-    parts = {name: subset == name for name in dict.fromkeys(subset.tolist())}
-    return _Figures(
-        {name: int(part.sum()) for name, part in parts.items()},
-        {metric: _figure(metric, y, similarity) for metric in metrics},
-        {
-            name: {metric: _figure(metric, y[part], similarity[part]) for metric in metrics}
-            for name, part in parts.items()
-        },
-    )
-
-
-class _Result(Mapping):
-    """What evaluations have in common: figures of sets of pairs and how they are summed up and shown."""
-
-    def __init__(self, figures, metrics, aggregate):
-        self._figures = figures
-        self._metrics = metrics
-        self.aggregate = aggregate
-
-    def __iter__(self):
-        return iter(self._keys())
-
-    def __len__(self):
-        return len(self._keys())
-
-    def aggregated(self, aggregate):
-        """Return the same evaluation summed up in another way.
-
-        Parameters
-        ----------
-        aggregate : {"wmean", "mean", "all"}
-            See `evaluate_sts`.
-
-        Returns
-        -------
-        result : same class
-            The result; nothing is computed again.
-        """
-        _check_choice("aggregate", aggregate, _AGGREGATES)
-        return type(self)(self._figures, self._metrics, aggregate)
-
-    @property
-    def n_pairs(self):
-        """Number of scored pairs: dict of str to int."""
-        return {name: sum(figures.n_pairs.values()) for name, figures in self._figures.items()}
-
-    @property
-    def subsets(self):
-        """Figures x 100 and number of pairs of every subset: name -> subset -> figure -> value."""
-        return {
-            name: {subset: {**figures.subsets[subset], "n_pairs": n} for subset, n in figures.n_pairs.items()}
-            for name, figures in self._figures.items()
-        }
-
-    def to_frame(self, subsets=False):
-        """Return the figures as a pandas DataFrame.
-
-        Parameters
-        ----------
-        subsets : bool, default=False
-            One row for each subset instead of one for each set of pairs.
-
-        Returns
-        -------
-        frame : DataFrame
-            The columns are the metrics and ``"n_pairs"``; the index is the name of the set of pairs, and with
-            `subsets` that and the name of the subset.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        import pandas as pd
-
-        columns = [*self._metrics, "n_pairs"]
-        if not subsets:
-            names, rows = zip(*self._rows(), strict=True)
-            return pd.DataFrame(list(rows), index=pd.Index(names, name=self._row_name), columns=columns)
-        rows = {(n, s): values for n, parts in self.subsets.items() for s, values in parts.items()}
-        index = pd.MultiIndex.from_tuples(rows, names=[self._row_name, "subset"])
-        return pd.DataFrame(list(rows.values()), index=index, columns=columns)
-
-    def _rows(self):
-        for name, figures in self._figures.items():
-            values = [figures.aggregated(metric, self.aggregate) for metric in self._metrics]
-            yield name, [*values, self.n_pairs[name]]
-
-    def _table(self):
-        header = [self._row_name, *self._metrics, "n_pairs"]
-        return header, [[name, *values] for name, values in self._rows()]
-
-    def _title(self):
-        return f"x 100, aggregate={self.aggregate!r}"
-
-    def __repr__(self):
-        return _as_text(self._title(), *self._table())
-
-    def _repr_html_(self):
-        return _as_html(self._title(), *self._table())
-
-
-class STSResult(_Result):
-    """Figures of one encoder on STS tasks: a mapping of tasks to Spearman's rho x 100.
-
-    Returned by `evaluate_sts`. Its text and HTML representations are tables.
-
-    Attributes
-    ----------
-    aggregate : {"wmean", "mean", "all"}
-        How the subsets are summed up.
-    spearman, pearson : dict of str to float
-        Task -> correlation x 100.
-    average : float
-        Mean of Spearman's rho x 100 over the tasks.
-    n_pairs : dict of str to int
-        Task -> number of scored pairs.
-    subsets : dict
-        Task -> subset -> ``{"spearman": ..., "pearson": ..., "n_pairs": ...}``.
-    """
-
-    _row_name = "task"
-
-    def _keys(self):
-        return self._figures
-
-    def __getitem__(self, task):
-        return self._figures[task].aggregated("spearman", self.aggregate)
-
-    @property
-    def spearman(self):
-        """Task -> Spearman's rho x 100."""
-        return dict(self)
-
-    @property
-    def pearson(self):
-        """Task -> Pearson's r x 100."""
-        return {
-            task: figures.aggregated("pearson", self.aggregate) for task, figures in self._figures.items()
-        }
-
-    @property
-    def average(self):
-        """Mean of Spearman's rho x 100 over the tasks."""
-        return float(np.mean(list(self.values())))
-
-    def _table(self):
-        header, rows = super()._table()
-        return header, [*rows, ["average", self.average, float(np.mean(list(self.pearson.values()))), ""]]
-
-
-class PairsResult(_Result):
-    """Figure of one encoder on given pairs: a mapping of the metric's name to the figure x 100.
-
-    Returned by `evaluate_pairs`. Its text and HTML representations are tables; ``float(result)`` is the
-    figure.
-
-    Attributes
-    ----------
-    aggregate : {"wmean", "mean", "all"}
-        How the subsets are summed up.
-    n_pairs : dict of str to int
-        ``{"pairs": number}``.
-    subsets : dict
-        ``"pairs"`` -> subset -> ``{metric: ..., "n_pairs": ...}``.
-    """
-
-    _row_name = "data"
-
-    def _keys(self):
-        return self._metrics
-
-    def __getitem__(self, metric):
-        if metric not in self._metrics:
-            raise KeyError(metric)
-        return self._figures["pairs"].aggregated(metric, self.aggregate)
-
-    def __float__(self):
-        return self[self._metrics[0]]
-
-    def _table(self):
-        header, rows = super()._table()
-        parts = self.subsets["pairs"]
-        if len(parts) > 1:
-            rows = [[name, *values.values()] for name, values in parts.items()] + rows
-        return header, rows
-
-
-class CalibratorComparison(Mapping):
-    """Figures of many calibrators on STS tasks: a mapping of names to `STSResult`.
-
-    Returned by `compare_calibrators`. Its text and HTML representations are tables.
-
-    Attributes
-    ----------
-    results : dict of str to STSResult
-        What it maps.
-    published : :class:`~sklearn.utils.Bunch` or None
-        Published figures shown beside, see :func:`skflow.datasets.load_published_sts`.
-    """
-
-    def __init__(self, results, published=None):
-        self.results = results
-        self.published = published
-
-    def __getitem__(self, name):
-        return self.results[name]
-
-    def __iter__(self):
-        return iter(self.results)
-
-    def __len__(self):
-        return len(self.results)
-
-    def to_frame(self):
-        """Return the table as a pandas DataFrame.
-
-        Returns
-        -------
-        frame : DataFrame
-            One row for each calibrator and published model; the columns are the tasks, ``"average"``,
-            ``"aggregate"`` and ``"source"`` (empty for what was computed here). The index is the name.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        import pandas as pd
-
-        (name, *columns), rows = self._table()
-        index = pd.Index([row[0] for row in rows], name=name)
-        return pd.DataFrame([row[1:] for row in rows], index=index, columns=columns)
-
-    def _table(self):
-        tasks = list(next(iter(self.results.values())))
-        header = ["calibrator", *tasks, "average", "aggregate", "source"]
-        rows = [[name, *r.values(), r.average, r.aggregate, ""] for name, r in self.results.items()]
-        if self.published is not None:
-            places = [self.published.tasks.index(task) for task in tasks]
-            for i, model in enumerate(self.published.model):
-                figures = self.published.spearman[i, places].tolist()
-                source = f"{self.published.source[i]}, Table {self.published.table[i]}"
-                rows.append([model, *figures, float(np.mean(figures)), self.published.aggregate[i], source])
-        return header, rows
-
-    def __repr__(self):
-        return _as_text("Spearman's rho x 100", *self._table())
-
-    def _repr_html_(self):
-        return _as_html("Spearman's rho x 100", *self._table())
-
-
-def _cell(value):
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def _as_text(title, header, rows):
-    cells = [header, *[[_cell(value) for value in row] for row in rows]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for row in cells:
-        first, *others = (
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append("  ".join([first, *others]).rstrip())
-    return "\n".join([title, *lines])
-
-
-def _as_html(title, header, rows):
-    def line(tag, values):
-        return "<tr>" + "".join(f"<{tag}>{html.escape(_cell(v))}</{tag}>" for v in values) + "</tr>"
-
-    body = "".join(line("td", row) for row in rows)
-    return (
-        f"<table><caption>{html.escape(title)}</caption>"
-        f"<thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
-    )

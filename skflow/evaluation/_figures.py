@@ -1,0 +1,77 @@
+"""The figures of sets of sentence pairs, and how those of their subsets are summed up."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from .._bootstrap import resample_figures
+from ..metrics import pearson_score, spearman_score
+
+AGGREGATES = ("wmean", "mean", "all")
+
+
+def _auc(y_true, y_pred):
+    # A subset may hold pairs of one kind only.
+    return roc_auc_score(y_true, y_pred) if len(np.unique(y_true)) == 2 else float("nan")
+
+
+CORRELATIONS = ("spearman", "pearson")
+METRICS = {"spearman": spearman_score, "pearson": pearson_score, "auc": _auc}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures x 100 of one set of pairs: over all pairs at once, and for each subset."""
+
+    n_pairs: dict  # subset -> number
+    at_once: dict  # metric -> figure
+    subsets: dict  # subset -> metric -> figure
+    resampled: dict  # metric -> (n_resamples, 1 + n_subsets), all at once first; empty without resamples
+
+    def aggregated(self, metric, aggregate):
+        """Return the figure of all pairs."""
+        if aggregate == "all":
+            return self.at_once[metric]
+        figures = [self.subsets[subset][metric] for subset in self.n_pairs]
+        return float(np.average(figures, weights=self._weights(aggregate)))
+
+    def aggregated_resamples(self, metric, aggregate):
+        """Return the figure of every resample."""
+        if aggregate == "all":
+            return self.resampled[metric][:, 0]
+        return np.average(self.resampled[metric][:, 1:], axis=1, weights=self._weights(aggregate))
+
+    def subset_resamples(self, metric, subset):
+        """Return the figure of a subset in every resample."""
+        return self.resampled[metric][:, 1 + list(self.n_pairs).index(subset)]
+
+    def _weights(self, aggregate):
+        return list(self.n_pairs.values()) if aggregate == "wmean" else None
+
+
+def score(similarities, y, subset, metrics, n_resamples, random_state):
+    """Return the figures of each list of similarities; all of them see the same resamples."""
+    parts = {name: np.flatnonzero(subset == name) for name in dict.fromkeys(subset.tolist())}
+    n_pairs = {name: len(part) for name, part in parts.items()}
+    resampled = {}
+    if n_resamples:
+        resampled = resample_figures(
+            y, similarities, list(parts.values()), metrics, n_resamples, random_state
+        )
+    return [
+        Figures(
+            n_pairs,
+            {metric: _figure(metric, y, similarity) for metric in metrics},
+            {
+                name: {metric: _figure(metric, y[part], similarity[part]) for metric in metrics}
+                for name, part in parts.items()
+            },
+            {metric: 100 * of_methods[method] for metric, of_methods in resampled.items()},
+        )
+        for method, similarity in enumerate(similarities)
+    ]
+
+
+def _figure(metric, y, similarity):
+    return 100 * float(METRICS[metric](y, similarity))
