@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import BaseCalibrator, working_dtype
 from ._input_scaling import common_scale, input_scaling, typical_rows
-from ._linear_stage import Frame, fit_linear_stage, latent_rotation
+from ._linear_stage import Frame, fit_linear_stage, input_deviations, latent_rotation
 
 # The data-dependent initialisation estimates means and variances: from two or four rows it is useless.
 MIN_INIT_ROWS = 64
@@ -447,7 +447,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """Return by how many nats scaling and whitening raise the likelihood of a row."""
         log_scaling = np.log(self.scale_).sum()
         if self.linear_parameters_ is not None:
-            log_scaling += np.log(self.linear_parameters_["deviations"]).sum()
+            log_scaling += np.log(input_deviations(self.linear_parameters_)).sum()
         return log_scaling
 
     def _progress(self, n_updates):

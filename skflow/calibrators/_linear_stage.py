@@ -7,8 +7,9 @@ from scipy.linalg import svd
 
 from ._whitening import WhiteningCalibrator
 
-# Deviations below this share of the largest are rounding errors of the vectors. They count as that large: a
-# map that has an inverse can drop no direction.
+# Deviations below this share of the largest are rounding errors of the vectors: every encoder that ends in a
+# layer normalization has a direction of them. A map that has an inverse can drop no direction. So they count
+# as that large, which leaves them next to nothing of the spectrum.
 MIN_DEVIATION = 1e-5
 
 
@@ -37,9 +38,19 @@ def fit_linear_stage(X):
     return stage, whitening.strength_
 
 
+def input_deviations(stage):
+    """Return what the principal axes are divided by before the flow.
+
+    Rounding errors are divided by the largest deviation, not by their own: the flow, which brings features to
+    variance 1 unless they are next to constant, would make noise of them as large as any signal.
+    """
+    deviations = stage["deviations"]
+    return np.where(deviations > MIN_DEVIATION * deviations[0], deviations, deviations[0])
+
+
 def input_map(stage):
     """Return the mean and the matrix of the whitening, ``(X - mean) @ matrix``."""
-    return stage["mean"], stage["axes"].T / stage["deviations"]
+    return stage["mean"], stage["axes"].T / input_deviations(stage)
 
 
 def output_map(stage, strength):
@@ -54,7 +65,7 @@ def inverse_output_map(stage, strength):
 
 def inverse_input_map(stage):
     """Return the mean and the matrix of the inverse of :func:`input_map`, ``Y @ matrix + mean``."""
-    return stage["mean"], stage["axes"] * stage["deviations"][:, np.newaxis]
+    return stage["mean"], stage["axes"] * input_deviations(stage)[:, np.newaxis]
 
 
 class Frame:

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from sklearn.pipeline import make_pipeline
+
 from skflow.calibrators import NormalizingFlowCalibrator
-from skflow.export import to_onnx
+from skflow.embedders import BertEmbedder
+from skflow.export import to_onnx, to_sentence_transformer
 from skflow.export.modules import CalibrationModule
 
 from .conftest import assert_close
@@ -41,3 +44,15 @@ def test_onnx(X, strength, permutation, tmp_path):
     to_onnx(calibrator, tmp_path / "flow.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "flow.onnx")
     assert_close(session.run(["Z"], {"X": X})[0], calibrator.transform(X))
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.5])
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_pipeline(pooling, strength, tiny_bert, texts, transform):
+    # The layer normalization at the end leaves a direction of rounding errors, which depend on the batch.
+    flow = NormalizingFlowCalibrator(strength=strength, max_epochs=5, random_state=0)
+    pipeline = make_pipeline(BertEmbedder(tiny_bert, layers=-1, pooling=pooling), flow)
+    expected = transform(pipeline, texts)
+    model = to_sentence_transformer(pipeline)
+    assert_close(model.encode(texts), expected)
+    assert_close(model.encode(texts, batch_size=1), expected)
