@@ -4,6 +4,7 @@ import contextlib
 import functools
 import hashlib
 import importlib.metadata
+import os
 import sqlite3
 import warnings
 from pathlib import Path
@@ -74,7 +75,7 @@ class VectorCache:
     """
 
     def __init__(self, path, fingerprint):
-        path = Path(path)
+        path = Path(os.path.expanduser(path))
         self._path = path / FILE_NAME if path.is_dir() else path
         self._fingerprint = fingerprint
         self._is_usable = True

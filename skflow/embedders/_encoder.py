@@ -18,13 +18,17 @@ WINDOW = 16_384
 # caches of a CPU, which was measured to be fastest; a GPU wants more to do at once.
 TOKENS_PER_TEXT = {"cpu": 16}
 TOKENS_PER_TEXT_ELSEWHERE = 128
-# What one more forward pass costs beside its tokens, as a share of the tokens of a full batch. Padding is saved
-# by more batches up to this price.
+# What one more forward pass costs beside its tokens, as a share of the tokens of a full batch. Up to this
+# price, padding is saved by more batches.
 COST_OF_A_PASS = 1 / 32
 # Where neither the model nor its tokenizer names a limit.
 FALLBACK_LIMIT = 512
 # Tokenizers without a limit state a huge number.
 _NO_LIMIT = 10**6
+
+# Two lengths, to see what padding does.
+_PROBES = ["a", "of what padding would do to the shorter one"]
+_PROBE_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 0.1}
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -84,6 +88,7 @@ class Encoder:
         if dtype == "bfloat16" and self.device.type == "cpu":
             self._attend_by_matrix_products()
         self._takes_types = "token_type_ids" in inspect.signature(self.model.forward).parameters
+        self._n_embeddings = n_embeddings(self.model)
         self._pad = next(
             (
                 int(number)
@@ -92,19 +97,20 @@ class Encoder:
                     getattr(self.model.config, "pad_token_id", None),
                     self.tokenizer.eos_token_id,
                 )
-                if number is not None
+                # A padding token that was added to the tokenizer alone has no row in the model.
+                if number is not None and 0 <= number < self._n_embeddings
             ),
             0,
         )
         self.n_vocabulary = max(len(self.tokenizer), getattr(self.model.config, "vocab_size", 0))
-        some_token = torch.tensor([[int(self._pad == 0)] * 2], device=self.device)
+        some_token = torch.full((1, min(16, self.limit)), int(self._pad == 0), device=self.device)
         example = {"input_ids": some_token, "attention_mask": torch.ones_like(some_token)}
         with torch.inference_mode():
             self._hidden = HiddenStates(self.model, example)
+        self._leaks = self._padding_leaks(_PROBE_TOLERANCE[dtype])
         if self.declared is not None:
-            self.declared.check(
-                lambda texts: self._run(self._tokenise(texts, Recipe()), 1, self._declared_vectors)
-            )
+            self.declared.check(self._alone_and_together)
+            self._leaks = self._leaks or self.declared.leaks
 
     def _attend_by_matrix_products(self):
         """Have attention computed as it is written, which in bfloat16 on a CPU beats torch's fused kernel.
@@ -118,6 +124,37 @@ class Encoder:
             and hasattr(self.model, "set_attn_implementation")  # transformers of 2025 and later
         ):
             self.model.set_attn_implementation("eager")
+
+    def _padding_leaks(self, tolerance):
+        """Find out whether the model lets real tokens see padding, as FNet, ConvBERT and MobileBERT do."""
+        tokens = self._tokenise(_PROBES, Recipe())
+        short, long = tokens.lengths
+        if not 0 < short < long:
+            return False
+        with torch.inference_mode():
+            together = self.model(**self._features(tokens, np.array([1, 0]))).last_hidden_state[1, :short]
+            alone = self.model(**self._features(tokens, np.array([0]))).last_hidden_state[0]
+        difference = (together.float() - alone.float()).abs().max()
+        return bool(difference > tolerance * alone.float().abs().max().clamp(min=1))
+
+    def _alone_and_together(self, texts):
+        """Return the declared vectors of texts, run alone and in one batch."""
+        tokens = self._tokenise(texts, Recipe())
+        order = np.argsort(-tokens.lengths)
+        with torch.inference_mode():
+            vectors = [
+                torch.cat([self.declared.run(self._features(tokens, rows)) for rows in batches])
+                for batches in (order[:, None], [order])
+            ]
+        return [each.float().cpu().numpy()[np.argsort(order)] for each in vectors]
+
+    def batches(self, rows, lengths, budget):
+        """Split rows as :func:`split` does, and by length where the model cannot do with padding."""
+        groups = [rows]
+        if self._leaks:
+            groups = np.split(rows, np.flatnonzero(np.diff(lengths[rows])) + 1)
+        for group in groups:
+            yield from split(group, lengths, budget)
 
     def n_features(self, recipe):
         """Return the length of the vectors; raise ValueError if the recipe does not suit the model."""
@@ -153,10 +190,15 @@ class Encoder:
             window = texts[start : start + WINDOW]
             if recipe.as_declared and self.declared is not None:
                 if not self.declared.is_fast:
+                    is_cut = np.zeros(len(window), dtype=bool)
                     with self.lock:
-                        vectors = self.declared.encode(window, batch_size, recipe.max_length)
+                        if self.model is not None:
+                            is_cut = self._tokenise(window, recipe).is_cut
+                        vectors = self.declared.encode(
+                            list(map(_encodable, window)), batch_size, recipe.max_length
+                        )
                     progress(len(window))
-                    yield start, vectors, np.zeros(len(window), dtype=bool)
+                    yield start, vectors, is_cut
                     continue
                 pool = self._declared_vectors
             else:
@@ -243,8 +285,7 @@ class Encoder:
         prepare = None if self.declared is None else self.declared.prepare
         prepared = []
         for text in texts:
-            if not text.isascii():
-                text = _LONE_SURROGATE.sub("\ufffd", text)
+            text = _encodable(text)
             if prepare is not None:
                 text = prepare(text, recipe.as_declared)
             prepared.append(self._shorten(text, limit))
@@ -259,6 +300,13 @@ class Encoder:
         )
         ids = encoded["input_ids"]
         lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+        joined = _join(ids)
+        if len(joined) and joined.max() >= self._n_embeddings:
+            token = self.tokenizer.convert_ids_to_tokens(int(joined.max()))
+            raise ValueError(
+                f"the tokenizer makes token {joined.max()} ({token!r}) of a text, and the model has only "
+                f"{self._n_embeddings} tokens; was it added to the tokenizer and not to the model?"
+            )
         is_cut = np.zeros(len(ids), dtype=bool)
         for row in np.flatnonzero(lengths >= limit):
             if encoded.encodings is not None:
@@ -266,7 +314,7 @@ class Encoder:
             else:
                 is_cut[row] = self._n_tokens(prepared[row], special=True) > limit
         return Tokens(
-            _join(ids),
+            joined,
             np.cumsum(lengths) - lengths,
             lengths,
             _join(encoded["token_type_ids"]) if self._takes_types and "token_type_ids" in encoded else None,
@@ -298,7 +346,7 @@ class Encoder:
         filled = order[: len(order) - n_empty]
         parts = []
         budget = batch_size * TOKENS_PER_TEXT.get(self.device.type, TOKENS_PER_TEXT_ELSEWHERE)
-        for rows in split(filled, tokens.lengths, budget):
+        for rows in self.batches(filled, tokens.lengths, budget):
             with self.lock, torch.inference_mode():
                 parts.append(pool(self._features(tokens, rows), tokens, rows))
             progress(len(rows))
@@ -401,6 +449,26 @@ def split(rows, lengths, budget):
         yield rows[start:stop]
 
 
+def n_embeddings(model):
+    """Return the number of tokens that a model has vectors for, infinite where it does not say.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        The model.
+
+    Returns
+    -------
+    number : int or float
+        The number.
+    """
+    try:
+        table = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        return float("inf")
+    return table.num_embeddings if isinstance(table, torch.nn.Embedding) else float("inf")
+
+
 def position_limit(model):
     """Return the largest number of tokens that a model has positions for, or None where any number will do.
 
@@ -421,6 +489,11 @@ def position_limit(model):
             limits.append(module.num_embeddings - reserved)
     # XLNet states -1 for no limit.
     return min((int(limit) for limit in limits if limit is not None and 0 < limit < _NO_LIMIT), default=None)
+
+
+def _encodable(text):
+    """Replace lone surrogates, which no tokenizer takes."""
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def _join(lists):

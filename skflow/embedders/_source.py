@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import os
 from pathlib import Path
 
 # Files of other frameworks and for human eyes: they do not change a vector, and are not downloaded.
@@ -38,7 +39,7 @@ def find_model(name, *, revision=None, token=None, local_files_only=False):
     FileNotFoundError
         If there is no such model. The message says what was looked for, and where.
     """
-    path = Path(name)
+    path = Path(os.path.expanduser(name))
     if path.is_dir():
         if not _is_model(path):
             raise FileNotFoundError(

@@ -22,6 +22,8 @@ SENTENCES = [
 BERT_LIKE = ("bert", "distilbert", "electra", "albert", "mpnet", "roberta")
 DECODERS = ("gpt2", "llama")
 ARCHITECTURES = (*BERT_LIKE, *DECODERS, "t5")
+# Their real tokens see padding, whatever the attention mask says.
+LEAKY = ("fnet", "convbert", "mobilebert")
 
 
 def wordpiece(specials, *, types=True, single="{cls} $A {sep}"):
@@ -122,6 +124,11 @@ def make_encoder(name, directory, *, seed=0):
         "llama": lambda: hf.LlamaConfig(
             **common, num_key_value_heads=2, pad_token_id=None, bos_token_id=0, eos_token_id=0
         ),
+        "fnet": lambda: hf.FNetConfig(**{k: v for k, v in common.items() if k != "num_attention_heads"}),
+        "convbert": lambda: hf.ConvBertConfig(**common, embedding_size=32, conv_kernel_size=3),
+        "mobilebert": lambda: hf.MobileBertConfig(
+            **common, embedding_size=16, intra_bottleneck_size=16, num_feedforward_networks=2
+        ),
         "t5": lambda: hf.T5Config(
             vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=4, num_heads=4, pad_token_id=1
         ),
@@ -162,9 +169,9 @@ def declare(tiny, tmp_path_factory):
 
     try:
         from sentence_transformers.base.modules import Dense, Normalize, Transformer
-        from sentence_transformers.sentence_transformer.modules import Pooling
+        from sentence_transformers.sentence_transformer.modules import CNN, Pooling
     except ImportError:  # before 5.4
-        from sentence_transformers.models import Dense, Normalize, Pooling, Transformer
+        from sentence_transformers.models import CNN, Dense, Normalize, Pooling, Transformer
 
     def save(architecture="bert", pooling="mean", *, behind=(), lower=False, include_prompt=True, **options):
         directory = tmp_path_factory.mktemp("declared")
@@ -172,7 +179,10 @@ def declare(tiny, tmp_path_factory):
         if transformer.tokenizer.pad_token is None:
             transformer.tokenizer.pad_token = transformer.tokenizer.eos_token
         modules = [transformer, Pooling(32, pooling_mode=pooling, include_prompt=include_prompt)]
-        modules += [{"dense": lambda: Dense(32, 8), "normalize": Normalize}[name]() for name in behind]
+        if "cnn" in behind:  # which works on tokens
+            modules.insert(1, CNN(32, 16, [1, 3]))
+        makers = {"dense": lambda: Dense(32, 8), "normalize": Normalize}
+        modules += [makers[name]() for name in behind if name != "cnn"]
         SentenceTransformer(modules=modules, device="cpu", **options).save(str(directory))
         return str(directory)
 

@@ -1,12 +1,16 @@
 """Vectors against a straightforward computation with transformers, and against SentenceTransformer.encode."""
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from skflow.embedders import BertEmbedder
 
-from .conftest import ARCHITECTURES, BERT_LIKE, DECODERS, SENTENCES
+from .conftest import ARCHITECTURES, BERT_LIKE, DECODERS, LEAKY, SENTENCES
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*texts were cut:UserWarning")
 
@@ -99,6 +103,50 @@ def test_alone_and_in_any_batch(tiny, architecture, pooling):
     np.testing.assert_allclose(backwards, together, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("architecture", LEAKY)
+def test_models_that_cannot_do_with_padding_get_none(tiny, architecture):
+    path = tiny(architecture)
+    texts = [text for text in SENTENCES if text.strip()]
+    for layers in (1, -1):
+        expected = [hidden_states(path, text)[0][layers].mean(axis=0) for text in texts]
+        vectors = BertEmbedder(path, layers=layers, pooling="mean").fit_transform(texts)
+        np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
+
+
+def test_declared_modules_that_cannot_do_with_padding_get_none(declare):
+    from skflow.embedders._loading import loaded_models
+
+    path = declare("bert", behind=["cnn"])
+    texts = [text for text in SENTENCES if text.strip()]
+    expected = np.concatenate([encode(path, [text]) for text in texts])
+    assert not np.allclose(encode(path, texts), expected, rtol=0, atol=1e-3)  # its own batches leak
+    np.testing.assert_allclose(BertEmbedder(path).fit_transform(texts), expected, rtol=0, atol=1e-5)
+    (encoder,) = loaded_models._models.values()
+    assert encoder.declared.is_fast
+    encoder.declared.is_fast = False
+    np.testing.assert_allclose(BertEmbedder(path).transform(texts), expected, rtol=0, atol=1e-5)
+
+
+def test_tokens_that_the_model_lacks(tiny, tmp_path):
+    import shutil
+
+    from transformers import AutoTokenizer
+
+    path = tmp_path / "model"
+    shutil.copytree(tiny("gpt2"), path)
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    tokenizer.add_special_tokens({"pad_token": "<pad>"})  # with no row in the model, as people often do
+    tokenizer.add_tokens(["wombat"])
+    tokenizer.save_pretrained(path)
+    texts = ["the cat sat", "a dog"]
+    vectors = BertEmbedder(path, layers=-1).fit_transform(texts)
+    np.testing.assert_allclose(
+        vectors, BertEmbedder(tiny("gpt2"), layers=-1).fit_transform(texts), rtol=0, atol=1e-5
+    )
+    with pytest.raises(ValueError, match=r"makes token \d+ \('wombat'\).*the model has only"):
+        BertEmbedder(path).transform(["the wombat sat"])
+
+
 def test_tokenizer_that_pads_on_the_left(tiny, tmp_path):
     import shutil
 
@@ -112,6 +160,28 @@ def test_tokenizer_that_pads_on_the_left(tiny, tmp_path):
     expected = [hidden_states(path, text)[0][-1].mean(axis=0) for text in texts]
     vectors = BertEmbedder(path, layers=-1, pooling="mean").fit_transform(texts)
     np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=10), st.integers(8, 40))
+def test_no_other_batches_cost_less(lengths, budget):
+    from skflow.embedders._encoder import COST_OF_A_PASS, split
+
+    lengths = np.array(lengths)
+    rows = np.argsort(-lengths, kind="stable")
+
+    def cost(batches):
+        return sum(len(b) * lengths[b[0]] + budget * COST_OF_A_PASS for b in batches)
+
+    def fits(batch):
+        return len(batch) == 1 or len(batch) * lengths[batch[0]] <= budget
+
+    batches = list(split(rows, lengths, budget))
+    np.testing.assert_array_equal(np.concatenate(batches), rows)
+    assert all(map(fits, batches))
+    places = range(1, len(rows))
+    others = (np.split(rows, cuts) for n in range(len(rows)) for cuts in itertools.combinations(places, n))
+    assert cost(batches) <= min(cost(o) for o in others if all(map(fits, o))) + 1e-9
 
 
 def test_same_input_same_bits(tiny_bert):
@@ -313,6 +383,17 @@ def test_layers_or_pooling_of_a_declared_checkpoint(declare):
         BertEmbedder(path, exclude_special_tokens=True).fit(texts)
 
 
+@pytest.mark.filterwarnings("default:.*texts were cut:UserWarning")
+def test_what_its_own_encode_cuts_is_reported_too(declare):
+    from skflow.embedders._loading import loaded_models
+
+    embedder = BertEmbedder(declare()).fit(["a"])
+    (encoder,) = loaded_models._models.values()
+    encoder.declared.is_fast = False
+    with pytest.warns(UserWarning, match="1 of 3 texts were cut"):
+        embedder.transform(["the cat", LONG, "a \ud800 dog"])
+
+
 def test_other_declared_pooling_takes_other_layers(declare):
     path = declare("gpt2", "lasttoken")
     texts = [text for text in SENTENCES if text]
@@ -335,6 +416,7 @@ def test_checkpoint_without_transformer(tmp_path):
     SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path))
     vectors = BertEmbedder(tmp_path).fit_transform(SENTENCES)
     np.testing.assert_allclose(vectors, encode(str(tmp_path), SENTENCES), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(*BertEmbedder(tmp_path).transform(["a \ud800 cat", "a \ufffd cat"]))
     for parameters in ({"layers": 1}, {"pooling": "cls"}, {"max_length": 4}, {"sif": 1e-3}):
         with pytest.raises(ValueError, match=r"need a transformer.* starts with StaticEmbedding"):
             BertEmbedder(tmp_path, **parameters).fit(SENTENCES)

@@ -74,6 +74,14 @@ def test_directory_and_missing_parents(tiny_bert, tmp_path):
     assert rows(tmp_path / "a" / "b" / "c.sqlite") == len(set(TEXTS))
 
 
+def test_home_directory(tiny_bert, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    shutil.copytree(tiny_bert, tmp_path / "model")
+    BertEmbedder("~/model", cache="~/cache.sqlite").transform(TEXTS)
+    assert rows(tmp_path / "cache.sqlite") == len(set(TEXTS))
+
+
 @pytest.mark.parametrize(
     ("parameters", "is_shared"),
     [
