@@ -159,14 +159,14 @@ def test_directions_without_signal():
 
 @pytest.mark.parametrize("strength", [0.0, 0.5, "auto"])
 def test_rounding_errors_stay_small(strength):
-    # Vectors that come out of a layer normalization have features that sum to 0, up to rounding, which differs
-    # from batch to batch.
+    # Features of vectors that come out of a layer normalization sum to 0, up to rounding, which differs from
+    # batch to batch.
     X = vectors(500, dtype=np.float32)
     X -= X.mean(axis=1, keepdims=True)
     noise = np.float32(1e-7) * np.random.RandomState(1).standard_normal(X.shape).astype(np.float32)
     calibrator = NormalizingFlowCalibrator(strength=strength, max_epochs=10, random_state=0).fit(X + noise)
     Z = calibrator.transform(X)
-    # Along the next weakest direction noise grows by the inverse of its share in the deviations, about 1 / 50.
+    # Along the weakest direction of the others, noise grows by the inverse of its share in the deviations.
     assert_allclose(calibrator.transform(X - noise), Z, rtol=0, atol=1e-5 * np.abs(Z).max())
     assert_allclose(calibrator.inverse_transform(Z), X, rtol=0, atol=1e-4)
 

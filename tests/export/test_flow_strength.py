@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from sklearn.pipeline import make_pipeline
 
 from skflow.calibrators import NormalizingFlowCalibrator
