@@ -13,7 +13,9 @@ import os
 import re
 import uuid
 import warnings
+from os import PathLike
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
@@ -42,7 +44,9 @@ class InconsistentSkflowVersionWarning(InconsistentVersionWarning):
         Version that wrote, "unknown" where the file does not say.
     """
 
-    def __init__(self, *, estimator_name, current_skflow_version, original_skflow_version):
+    def __init__(
+        self, *, estimator_name: str, current_skflow_version: str, original_skflow_version: str
+    ) -> None:
         self.estimator_name = estimator_name
         self.current_skflow_version = current_skflow_version
         self.original_skflow_version = original_skflow_version
@@ -94,7 +98,7 @@ class SavePretrainedMixin:
     depth.
     """
 
-    def save_pretrained(self, directory):
+    def save_pretrained(self, directory: str | PathLike[str]) -> None:
         """Save the fitted estimator in a directory, as safetensors and JSON.
 
         An estimator saved there before is replaced in one step: a process that is killed while it saves
@@ -132,7 +136,7 @@ class SavePretrainedMixin:
             (directory / former).unlink(missing_ok=True)
 
     @classmethod
-    def from_pretrained(cls, directory):
+    def from_pretrained(cls, directory: str | PathLike[str]) -> Self:
         """Load a fitted estimator that `save_pretrained` wrote.
 
         Nothing in the files is run: they may come from others. They are checked against their checksum, and

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 import scipy.stats
+from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, gen_batches
@@ -30,7 +31,7 @@ __all__ = [
 _BLOCK = 2**24  # entries of a block of pairwise values
 
 
-def spearman_score(y_true, y_pred):
+def spearman_score(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Spearman's rank correlation between gold scores and predicted similarities.
 
     Pearson's correlation of the ranks, ties getting their mean rank (Spearman, 1904, doi:10.2307/1412159).
@@ -60,7 +61,7 @@ def spearman_score(y_true, y_pred):
     return _correlation(scipy.stats.spearmanr, "Spearman's rho", y_true, y_pred)
 
 
-def pearson_score(y_true, y_pred):
+def pearson_score(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Pearson's linear correlation between gold scores and predicted similarities.
 
     The covariance over the product of the standard deviations (Pearson, 1895, doi:10.1098/rspl.1895.0041).
@@ -108,7 +109,7 @@ spearman_scorer = make_scorer(spearman_score)
 pearson_scorer = make_scorer(pearson_score)
 
 
-def average_cosine(X):
+def average_cosine(X: ArrayLike) -> float:
     r"""Average cosine similarity between two different rows.
 
     .. math:: \frac{1}{n (n - 1)} \sum_{i \ne j} \frac{x_i \cdot x_j}{\|x_i\| \|x_j\|}
@@ -143,7 +144,7 @@ def average_cosine(X):
     return float(total / (len(units) * (len(units) - 1)))
 
 
-def partition_isotropy(X):
+def partition_isotropy(X: ArrayLike) -> float:
     r"""Isotropy by the partition function.
 
     .. math:: \frac{\min_{c \in C} Z(c)}{\max_{c \in C} Z(c)}, \qquad Z(c) = \sum_i \exp(c \cdot x_i)
@@ -181,7 +182,7 @@ def partition_isotropy(X):
     return float(np.exp(np.min(log_z) - np.max(log_z)))
 
 
-def isoscore(X):
+def isoscore(X: ArrayLike) -> float:
     r"""IsoScore: how evenly the variance spreads over the dimensions.
 
     With :math:`\lambda` the variances along the principal axes,
@@ -226,7 +227,7 @@ def isoscore(X):
     return float((used - 1) / (X.shape[1] - 1))
 
 
-def effective_rank(X, *, center=False):
+def effective_rank(X: ArrayLike, *, center: bool = False) -> float:
     r"""Effective rank: the number of dimensions that a matrix really uses.
 
     .. math:: \exp\Big(-\sum_k p_k \log p_k\Big), \qquad p_k = \sigma_k \Big/ \sum_j \sigma_j
@@ -264,7 +265,7 @@ def effective_rank(X, *, center=False):
     return float(np.exp(scipy.stats.entropy(values)))
 
 
-def uniformity(X, *, t=2.0):
+def uniformity(X: ArrayLike, *, t: float = 2.0) -> float:
     r"""Uniformity: how evenly the directions cover the unit sphere; lower is better.
 
     .. math:: \log \operatorname{mean}_{i < j} \exp(-t \|u_i - u_j\|^2), \qquad u_i = x_i / \|x_i\|
@@ -312,7 +313,7 @@ def uniformity(X, *, t=2.0):
     return float(scipy.special.logsumexp(sums) - np.log(n * (n - 1) / 2))
 
 
-def alignment(X, Y, *, alpha=2.0):
+def alignment(X: ArrayLike, Y: ArrayLike, *, alpha: float = 2.0) -> float:
     r"""Alignment: how close the two vectors of a matching pair are; lower is better.
 
     .. math:: \operatorname{mean}_i \|u_i - v_i\|^\alpha, \qquad u_i = x_i / \|x_i\|, v_i = y_i / \|y_i\|
@@ -351,13 +352,13 @@ def alignment(X, Y, *, alpha=2.0):
     return float(np.mean(np.linalg.norm(_unit_rows(X) - _unit_rows(Y), axis=1) ** alpha))
 
 
-def _check(X, *, min_samples=2, min_features=1, name="X"):
+def _check(X, *, min_samples=2, min_features=1, name="X") -> np.ndarray:
     return check_array(
         X, dtype=np.float64, ensure_min_samples=min_samples, ensure_min_features=min_features, input_name=name
     )
 
 
-def _unit_rows(X):
+def _unit_rows(X) -> np.ndarray:
     """Scale each row to unit length, by its largest entry first so that no square leaves the range."""
     largest = np.max(np.abs(X), axis=1, keepdims=True)
     X = X / np.where(largest > 0, largest, 1)

@@ -2,9 +2,11 @@
 
 import reprlib
 from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods
@@ -73,12 +75,12 @@ class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
         "extra_sentences": ["array-like", None],
     }
 
-    def __init__(self, encoder, *, extra_sentences=None):
+    def __init__(self, encoder: Any, *, extra_sentences: Sequence[str] | None = None) -> None:
         self.encoder = encoder
         self.extra_sentences = extra_sentences
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit the encoder on the sentences of all pairs.
 
         Parameters
@@ -107,7 +109,7 @@ class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
         self.encoder_ = clone(self.encoder).fit(sentences)
         return self
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the cosine similarity of each pair.
 
         Parameters
@@ -133,7 +135,7 @@ class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
         first, second = self._check_pairs(X, reset=False)
         return pair_cosines(self.encoder_.transform(first + second))
 
-    def score(self, X, y):
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Return Spearman's rank correlation between the predicted and the gold similarities.
 
         Parameters
@@ -175,7 +177,7 @@ class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
         return tags
 
 
-def check_pairs(X, *, name="X"):
+def check_pairs(X: ArrayLike, *, name: str = "X") -> tuple[list[str], list[str]]:
     """Return sentence pairs as two lists of `str`, first sentences and second ones.
 
     Parameters
@@ -203,16 +205,17 @@ def check_pairs(X, *, name="X"):
     >>> check_pairs([("a cat", "a dog"), ("rain", "sun")])
     (['a cat', 'rain'], ['a dog', 'sun'])
     """
+    columns: Any
     if hasattr(X, "shape"):
-        X = np.asarray(X, dtype=object)
-        if X.ndim != 2 or X.shape[1] != 2:
+        columns = np.asarray(X, dtype=object).T
+        if columns.ndim != 2 or len(columns) != 2:
             raise ValueError(f"{name} has shape {X.shape}; expected {_EXPECTED}.")
-        columns = X.T
     elif isinstance(X, Sequence) and not isinstance(X, str | bytes):
-        for position, pair in enumerate(X):
+        rows: Any = X
+        for position, pair in enumerate(rows):
             if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
                 raise ValueError(f"{name}[{position}] is {reprlib.repr(pair)}; expected a pair of str.")
-        columns = [[pair[side] for pair in X] for side in (0, 1)]
+        columns = [[pair[side] for pair in rows] for side in (0, 1)]
     else:
         raise TypeError(f"{name} is a {type(X).__name__}; expected {_EXPECTED}.")
     if not len(columns[0]):
@@ -220,7 +223,7 @@ def check_pairs(X, *, name="X"):
     return tuple(check_texts(column, name=f"{name}[:, {side}]") for side, column in enumerate(columns))
 
 
-def pair_cosines(Z):
+def pair_cosines(Z: ArrayLike | scipy.sparse.sparray) -> np.ndarray:
     """Return the cosine of each row of the first half of `Z` with its counterpart in the second half.
 
     Parameters

@@ -23,7 +23,7 @@ class BaseCalibrator(
     :class:`sklearn.base.OneToOneFeatureMixin` as well.
     """
 
-    def _validate_rows(self, X, *, reset):
+    def _validate_rows(self, X, *, reset) -> np.ndarray:
         """Validate X without converting its floats.
 
         Parameters
@@ -45,12 +45,12 @@ class BaseCalibrator(
                 X = check_array(X, dtype=np.float64, estimator=self, input_name="X")
         return X
 
-    def _validate(self, X, *, reset):
+    def _validate(self, X, *, reset) -> np.ndarray:
         """Validate X and return it as a C-ordered float32 or float64 array, copied only where it must be."""
         X = self._validate_rows(X, reset=reset)
         return np.ascontiguousarray(X, dtype=working_dtype(X.dtype))
 
-    def _validate_calibrated(self, X, n_columns):
+    def _validate_calibrated(self, X, n_columns) -> np.ndarray:
         """Validate the input of inverse_transform: `n_columns` columns of whatever real dtype."""
         with np.errstate(over="ignore", invalid="ignore"):
             X = check_array(X, dtype="numeric", estimator=self, input_name="X")

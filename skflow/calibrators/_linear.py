@@ -1,8 +1,10 @@
 """What the closed-form calibrators share: streamed moments, transform in chunks, principal axes."""
 
 from numbers import Real
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import _fit_context
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -23,7 +25,7 @@ class LinearCalibrator(BaseCalibrator):
     _full_covariance = False
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the parameters from X.
 
         Parameters
@@ -50,7 +52,9 @@ class LinearCalibrator(BaseCalibrator):
         return self._accumulate(X, sample_weight, reset=True, is_all=True)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Go on learning from more rows; the result is that of `fit` on all rows together.
 
         The parameters are computed anew after each call. Where that takes a decomposition of a covariance,
@@ -172,7 +176,7 @@ class PrincipalCalibrator(LinearCalibrator):
     _full_covariance = True
 
     @property
-    def covariance_(self):
+    def covariance_(self) -> np.ndarray:
         """Population covariance of the rows seen, ndarray of shape (n_features, n_features)."""
         check_is_fitted(self)
         return saturated(self._second_moment, 2 * self._exponent)

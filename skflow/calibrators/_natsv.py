@@ -1,9 +1,10 @@
 """Nulling away the top singular vectors (all-but-the-top)."""
 
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -95,7 +96,7 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
         "n_components": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})]
     }
 
-    def __init__(self, n_components=1):
+    def __init__(self, n_components: int | Literal["auto"] = 1) -> None:
         self.n_components = n_components
 
     def _solve(self):
@@ -109,7 +110,7 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
         self.singular_values_ = saturated(scaled * np.sqrt(self.n_samples_seen_), self._exponent)
         self.explained_variance_ratio_ = scaled**2 / np.trace(self._second_moment)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Centre X and remove the top directions.
 
         Parameters

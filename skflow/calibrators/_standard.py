@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -72,7 +73,7 @@ class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
         self.scale_ = np.where(constant, 1.0, deviation)
         self.var_ = saturated(np.where(constant, 0.0, self._second_moment), 2 * self._exponent)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Shift and scale X.
 
         Parameters
@@ -102,7 +103,7 @@ class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
 
         return self._map_chunks(standardize, X)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """Undo `transform`: a constant feature gets its mean back.
 
         Parameters

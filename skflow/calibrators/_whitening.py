@@ -1,9 +1,10 @@
 """Whitening, whole or in part."""
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import qr
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -170,7 +171,15 @@ class WhiteningCalibrator(PrincipalCalibrator):
         "shrinkage": [StrOptions({"auto", "ledoit-wolf"}), None],
     }
 
-    def __init__(self, n_components=None, *, method="pca", strength=1.0, tol=1e-10, shrinkage="auto"):
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        method: Literal["pca", "zca"] = "pca",
+        strength: float | Literal["auto"] = 1.0,
+        tol: float = 1e-10,
+        shrinkage: Literal["auto", "ledoit-wolf"] | None = "auto",
+    ) -> None:
         self.n_components = n_components
         self.method = method
         self.strength = strength
@@ -231,7 +240,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
         self._automatic_strength = automatic_strength(np.ldexp(self.mean_, -self._exponent), covariance)
 
     @property
-    def strength_(self):
+    def strength_(self) -> float:
         """Power that `transform` whitens by, float from 0 to 1."""
         check_is_fitted(self)
         return self._automatic_strength if self.strength == "auto" else float(self.strength)
@@ -243,7 +252,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
             if not isinstance(value, float) or not 0 <= value <= 1:
                 raise ValueError(f"{name} is {value!r}, expected a number from 0 to 1")
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Whiten X.
 
         Parameters
@@ -278,7 +287,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
 
         return self._map_chunks(whiten, X)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """Undo `transform` on the directions kept that carry signal; the rest gets the mean's share.
 
         Parameters
@@ -330,7 +339,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
     def _n_features_out(self):
         return self.n_components_ if self.method == "pca" else self.n_features_in_
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the output features.
 
         Parameters

@@ -3,6 +3,7 @@
 import os
 import tarfile
 import tempfile
+from os import PathLike
 from pathlib import Path, PurePosixPath
 
 from ._home import get_data_home
@@ -28,7 +29,9 @@ def _needed_files():
                 yield PurePosixPath(layout.directories[0], name)
 
 
-def fetch_sts(data_home=None, *, revision=None, force_download=False):
+def fetch_sts(
+    data_home: str | PathLike[str] | None = None, *, revision: str | None = None, force_download: bool = False
+) -> str:
     """Download the seven STS tasks from the Hugging Face hub.
 
     The archive ``senteval.tar`` of the data set repository ``princeton-nlp/datasets-for-simcse`` is fetched
@@ -84,8 +87,8 @@ def fetch_sts(data_home=None, *, revision=None, force_download=False):
     revision = "main" if revision is None else revision
     archive = _download(revision, force_download)
     # Unpacked next to where they go and moved one by one: a reader never sees half a file.
-    with tempfile.TemporaryDirectory(dir=home, prefix=".senteval-") as scratch:
-        scratch = Path(scratch)
+    with tempfile.TemporaryDirectory(dir=home, prefix=".senteval-") as temporary:
+        scratch = Path(temporary)
         _unpack(archive, scratch)
         (scratch / stamp.name).write_text(revision, encoding="utf-8")
         for path in (*_needed_files(), stamp.name):

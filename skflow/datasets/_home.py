@@ -1,10 +1,11 @@
 """The directory that downloaded data live in."""
 
 import os
+from os import PathLike
 from pathlib import Path
 
 
-def get_data_home(data_home=None):
+def get_data_home(data_home: str | PathLike[str] | None = None) -> str:
     """Return the directory of downloaded data sets, and create it if it does not exist.
 
     Parameters

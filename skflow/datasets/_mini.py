@@ -2,6 +2,7 @@
 
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -22,7 +23,7 @@ not an average over many annotators: do not report figures on it as if they were
 """
 
 
-def load_mini_sts(*, return_X_y=False, as_frame=False):
+def load_mini_sts(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
     """Load a small set of sentence pairs with a similarity score, without any download.
 
     Parameters

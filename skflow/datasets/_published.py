@@ -30,7 +30,7 @@ _SOURCES = {
 }
 
 
-def load_published_sts():
+def load_published_sts() -> Bunch:
     """Load the figures that papers print for the seven STS tasks.
 
     Returns

@@ -1,5 +1,8 @@
 """The seven tasks of semantic textual similarity."""
 
+from os import PathLike
+from typing import Literal
+
 import numpy as np
 from sklearn.utils import Bunch
 
@@ -20,7 +23,11 @@ _DESCRIPTIONS = {
 }
 
 
-def load_sts(task, data_home=None, split=None):
+def load_sts(
+    task: str,
+    data_home: str | PathLike[str] | None = None,
+    split: Literal["train", "dev", "test"] | None = None,
+) -> Bunch:
     r"""Load one of the seven tasks of semantic textual similarity.
 
     People graded how close in meaning two sentences are, from 0 (nothing in common; 1 in SICK) to 5 (the

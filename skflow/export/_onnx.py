@@ -1,6 +1,8 @@
 """Fitted calibrators as ONNX graphs, built node by node from their arrays."""
 
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,7 @@ MIN_OPSET = 13
 DEFAULT_OPSET = 17
 
 
-def to_onnx(calibrator, path, *, opset=DEFAULT_OPSET):
+def to_onnx(calibrator: Any, path: str | PathLike[str], *, opset: int = DEFAULT_OPSET) -> None:
     """Write a fitted calibrator, or a pipeline of several, as an ONNX model.
 
     The model has one input, "X", and one output, "Z", both float32 of shape (n_samples, n_features) with any

@@ -1,14 +1,20 @@
 """A fitted pipeline as a SentenceTransformer."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING, Any
 
 from ..embedders import BertEmbedder
 from ..embedders._loading import choose_device, quiet
 from ..embedders._pooling import POOLINGS
 from ._steps import check_calibrators, check_fitted, check_n_features, flatten
 
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
-def to_sentence_transformer(pipeline, *, device=None):
+
+def to_sentence_transformer(pipeline: Any, *, device: str | None = None) -> SentenceTransformer:
     """Turn a fitted pipeline into a SentenceTransformer.
 
     Its modules are the encoder, the pooling and one :class:`~skflow.export.modules.CalibrationModule` for
@@ -94,7 +100,8 @@ def to_sentence_transformer(pipeline, *, device=None):
         model = _encoder_model(embedder)
     if others:
         n_features = getattr(model, "get_embedding_dimension", model.get_sentence_embedding_dimension)()
-        check_n_features(*others[0], n_features)
+        name, calibrator = others[0]
+        check_n_features(name, calibrator, n_features)
         model.similarity_fn_name = "cosine"
     if embedder.normalize:
         model.append(Normalize())

@@ -1,6 +1,8 @@
 """Glow on vectors: the density model of BERT-flow."""
 
 import math
+from collections.abc import Mapping
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -82,19 +84,20 @@ class Glow(nn.Module):
 
     def __init__(
         self,
-        n_features,
+        n_features: int,
         *,
-        n_levels=3,
-        n_steps=3,
-        hidden_width=32,
-        coupling="additive",
-        permutation="reverse",
-        generator=None,
-    ):
+        n_levels: int = 3,
+        n_steps: int = 3,
+        hidden_width: int = 32,
+        coupling: Literal["additive", "affine"] = "additive",
+        permutation: Literal["reverse", "random", "lu"] = "reverse",
+        generator: torch.Generator | None = None,
+    ) -> None:
         self._build(n_features, n_levels, n_steps, hidden_width, coupling, permutation)
         for module in self.modules():
-            if hasattr(module, "reset_weights"):
-                module.reset_weights(generator)
+            reset_weights = getattr(module, "reset_weights", None)
+            if reset_weights is not None:
+                reset_weights(generator)
 
     def _build(self, n_features, n_levels, n_steps, hidden_width, coupling, permutation):
         """Lay out the architecture with all parameters zero."""
@@ -139,7 +142,7 @@ class Glow(nn.Module):
             width //= 2
 
     @torch.no_grad()
-    def initialize(self, x):
+    def initialize(self, x: torch.Tensor) -> None:
         """Set every ActNorm, hidden ones included, so that its output on `x` has mean 0 and variance 1.
 
         Parameters
@@ -171,7 +174,7 @@ class Glow(nn.Module):
     def _in_defined_order(self, part, level):
         return part.flip(1) if self._reversed_at_end[level] else part
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Map vectors to latents.
 
         Parameters
@@ -197,7 +200,7 @@ class Glow(nn.Module):
         parts.append(self._in_defined_order(x, len(self.levels) - 1))
         return torch.cat(parts, dim=1), log_det
 
-    def inverse(self, z):
+    def inverse(self, z: torch.Tensor) -> torch.Tensor:
         """Map latents of shape (n, n_features) back to vectors."""
         sizes = []
         width = self.n_features
@@ -215,7 +218,7 @@ class Glow(nn.Module):
                     x = layer.inverse(x)
         return x
 
-    def log_prob(self, x):
+    def log_prob(self, x: torch.Tensor) -> torch.Tensor:
         """Log-likelihood of vectors in nats, of shape (n,)."""
         z, log_det = self(x)
         return log_det - 0.5 * (z.square().sum(dim=1) + self.n_features * math.log(2 * math.pi))
@@ -258,11 +261,11 @@ class Glow(nn.Module):
         return tensor.flip(axes) if axes else tensor
 
     @property
-    def coupling(self):
+    def coupling(self) -> str:
         """Kind of the couplings, "additive" or "affine"."""
         return next((m.kind for m in self.modules() if isinstance(m, Coupling)), "additive")
 
-    def to_arrays(self):
+    def to_arrays(self) -> dict[str, np.ndarray]:
         """Return every parameter as a numpy array, in the order of the features as each step receives them.
 
         Returns
@@ -279,7 +282,7 @@ class Glow(nn.Module):
         }
 
     @classmethod
-    def from_arrays(cls, arrays, *, n_levels, n_steps):
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], *, n_levels: int, n_steps: int) -> Self:
         """Build a flow from what :meth:`to_arrays` returned.
 
         Parameters

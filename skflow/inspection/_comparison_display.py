@@ -1,11 +1,18 @@
 """Calibrators side by side."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..metrics import spearman_score
 from ._plotting import finite_vector, import_pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class CalibratorComparisonDisplay:
@@ -48,13 +55,22 @@ class CalibratorComparisonDisplay:
     >>> display = CalibratorComparisonDisplay.from_comparison(figures)  # doctest: +SKIP
     """
 
-    def __init__(self, *, values, names, columns):
+    def __init__(self, *, values: np.ndarray, names: list[str], columns: list[str]) -> None:
         self.values = values
         self.names = names
         self.columns = columns
 
     @classmethod
-    def from_estimator(cls, estimators, X, y, *, groups=None, ax=None, colorbar=True):
+    def from_estimator(
+        cls,
+        estimators: Mapping[str, Any],
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        ax: Axes | None = None,
+        colorbar: bool = True,
+    ) -> Self:
         """Score fitted estimators on pairs and plot the figures.
 
         Parameters
@@ -91,7 +107,15 @@ class CalibratorComparisonDisplay:
         return cls.from_predictions(y, y_pred, groups=groups, ax=ax, colorbar=colorbar)
 
     @classmethod
-    def from_predictions(cls, y_true, y_pred, *, groups=None, ax=None, colorbar=True):
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: Mapping[str, ArrayLike],
+        *,
+        groups: ArrayLike | None = None,
+        ax: Axes | None = None,
+        colorbar: bool = True,
+    ) -> Self:
         """Score given similarities and plot the figures.
 
         Parameters
@@ -138,7 +162,14 @@ class CalibratorComparisonDisplay:
         return cls.from_comparison(figures, average=False, ax=ax, colorbar=colorbar)
 
     @classmethod
-    def from_comparison(cls, comparison, *, average=True, ax=None, colorbar=True):
+    def from_comparison(
+        cls,
+        comparison: Mapping[str, Mapping[str, float]],
+        *,
+        average: bool = True,
+        ax: Axes | None = None,
+        colorbar: bool = True,
+    ) -> Self:
         """Plot figures that were computed already.
 
         Parameters
@@ -176,7 +207,7 @@ class CalibratorComparisonDisplay:
         display = cls(values=values, names=[str(n) for n in names], columns=[str(c) for c in columns])
         return display.plot(ax, colorbar=colorbar)
 
-    def plot(self, ax=None, *, colorbar=True):
+    def plot(self, ax: Axes | None = None, *, colorbar: bool = True) -> Self:
         """Plot.
 
         Parameters

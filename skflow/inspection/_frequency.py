@@ -1,8 +1,12 @@
 """Does the frequency of a word show in its vector: Table 1 of BERT-flow."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -12,16 +16,19 @@ from ._neighbors import neighbor_profile
 from ._tables import Table
 from ._vocabulary import contextual_averages, load_transformer, vocabulary_frequencies, word_embeddings
 
+if TYPE_CHECKING:
+    from ..embedders import BertEmbedder
+
 
 def frequency_bias(
-    embedder,
-    frequencies,
-    bins=(100, 500, 5000, 10000),
-    neighbors=(3, 5, 7),
+    embedder: BertEmbedder,
+    frequencies: Mapping[str, float] | Sequence[str] | str,
+    bins: Sequence[int] = (100, 500, 5000, 10000),
+    neighbors: Sequence[int] = (3, 5, 7),
     *,
-    texts=None,
-    among="vocabulary",
-):
+    texts: Sequence[str] | None = None,
+    among: Literal["vocabulary", "words"] = "vocabulary",
+) -> FrequencyBias:
     """Measure how word vectors differ between frequent and rare words.
 
     In an anisotropic space, frequent words lie near the origin and close together, rare words far out and
@@ -147,7 +154,7 @@ def frequency_bias(
         )
     return FrequencyBias(
         bins=edges,
-        neighbors=neighbors,
+        neighbors=tuple(neighbors),
         n_words=np.array([max(0, min(stop, len(ranked)) - start) for start, stop in edges]),
         mean_norm=_bin_means(norms[None], edges)[0],
         mean_distance=_bin_means(distance, edges),

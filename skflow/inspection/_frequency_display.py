@@ -1,9 +1,19 @@
 """Length of word vectors by rank of frequency."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 
 from ._frequency import FrequencyBias, frequency_bias
 from ._plotting import COLORS, import_pyplot, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..embedders import BertEmbedder
 
 
 class FrequencyNormDisplay:
@@ -42,15 +52,22 @@ class FrequencyNormDisplay:
     >>> display = FrequencyNormDisplay.from_estimator(embedder, "en")  # doctest: +SKIP
     """
 
-    def __init__(self, *, norms, bins, mean_norm):
+    def __init__(self, *, norms: np.ndarray, bins: list[tuple[int, int]], mean_norm: np.ndarray) -> None:
         self.norms = norms
         self.bins = bins
         self.mean_norm = mean_norm
 
     @classmethod
     def from_estimator(
-        cls, estimator, frequencies, bins=(100, 500, 5000, 10000), *, ax=None, scatter_kwargs=None, **kwargs
-    ):
+        cls,
+        estimator: BertEmbedder,
+        frequencies: Mapping[str, float] | Sequence[str] | str,
+        bins: Sequence[int] = (100, 500, 5000, 10000),
+        *,
+        ax: Axes | None = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Measure an encoder and plot the result.
 
         Parameters
@@ -81,7 +98,9 @@ class FrequencyNormDisplay:
         return cls.from_predictions(result, ax=ax, scatter_kwargs=scatter_kwargs)
 
     @classmethod
-    def from_predictions(cls, result, *, ax=None, scatter_kwargs=None):
+    def from_predictions(
+        cls, result: FrequencyBias, *, ax: Axes | None = None, scatter_kwargs: dict[str, Any] | None = None
+    ) -> Self:
         """Plot what was measured already.
 
         Parameters
@@ -109,7 +128,7 @@ class FrequencyNormDisplay:
         display = cls(norms=result.norms, bins=result.bins, mean_norm=result.mean_norm)
         return display.plot(ax, scatter_kwargs=scatter_kwargs)
 
-    def plot(self, ax=None, *, scatter_kwargs=None):
+    def plot(self, ax: Axes | None = None, *, scatter_kwargs: dict[str, Any] | None = None) -> Self:
         """Plot.
 
         Parameters

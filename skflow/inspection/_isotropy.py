@@ -1,11 +1,15 @@
 """The shape of the cloud of vectors, before and after calibrators."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
@@ -15,7 +19,9 @@ from ._normality import measure_normality
 from ._tables import Table
 
 
-def isotropy_report(X, calibrators=None, *, prefit=False):
+def isotropy_report(
+    X: ArrayLike, calibrators: Mapping[str, Any] | None = None, *, prefit: bool = False
+) -> IsotropyReport:
     """Measure how isotropic and how Gaussian vectors are, before and after calibrators.
 
     Parameters
@@ -124,7 +130,7 @@ class IsotropyReport(Mapping, Table):
     _title = "Isotropy and normality"
     _format = ".3g"
 
-    def __init__(self, rows):
+    def __init__(self, rows: dict[str, Isotropy]) -> None:
         self._rows = rows
 
     def __getitem__(self, name):

@@ -1,10 +1,18 @@
 """The distribution of a latent's features against the Gaussian."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 import scipy.stats
+from numpy.typing import ArrayLike
 
 from ._normality import ks_statistic
 from ._plotting import COLORS, estimator_name, import_pyplot, style, vectors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class LatentDistributionDisplay:
@@ -45,14 +53,22 @@ class LatentDistributionDisplay:
     >>> display = LatentDistributionDisplay.from_predictions(Z)  # doctest: +SKIP
     """
 
-    def __init__(self, *, vectors, name="latent"):
+    def __init__(self, *, vectors: np.ndarray, name: str = "latent") -> None:
         self.vectors = vectors
         self.name = name
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, *, name=None, bins=60, plot_gaussian=True, ax=None, line_kwargs=None
-    ):
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        *,
+        name: str | None = None,
+        bins: int = 60,
+        plot_gaussian: bool = True,
+        ax: Axes | None = None,
+        line_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Transform vectors and plot the distribution of the result.
 
         Parameters
@@ -93,7 +109,16 @@ class LatentDistributionDisplay:
         )
 
     @classmethod
-    def from_predictions(cls, X, *, name="latent", bins=60, plot_gaussian=True, ax=None, line_kwargs=None):
+    def from_predictions(
+        cls,
+        X: ArrayLike,
+        *,
+        name: str = "latent",
+        bins: int = 60,
+        plot_gaussian: bool = True,
+        ax: Axes | None = None,
+        line_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot the distribution of given vectors.
 
         Parameters
@@ -121,7 +146,14 @@ class LatentDistributionDisplay:
         display = cls(vectors=vectors(X, "vectors"), name=name)
         return display.plot(ax, bins=bins, plot_gaussian=plot_gaussian, line_kwargs=line_kwargs)
 
-    def plot(self, ax=None, *, bins=60, plot_gaussian=True, line_kwargs=None):
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        bins: int = 60,
+        plot_gaussian: bool = True,
+        line_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot.
 
         Parameters

@@ -1,11 +1,15 @@
 """Does similarity follow the wording instead of the meaning: Table 6 and Figure 2 of BERT-flow."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
@@ -14,7 +18,14 @@ from ..similarity import check_pairs
 from ._tables import Table
 
 
-def lexical_overlap(pairs, similarity, gold=None, *, unit="word", max_distance=None):
+def lexical_overlap(
+    pairs: ArrayLike,
+    similarity: ArrayLike | Mapping[str, ArrayLike],
+    gold: ArrayLike | None = None,
+    *,
+    unit: Literal["word", "character"] = "word",
+    max_distance: float | None = None,
+) -> LexicalOverlap:
     r"""Correlate similarity with edit distance.
 
     Vectors of an anisotropic space find two sentences similar that share words, whatever they mean: the
@@ -179,7 +190,7 @@ class LexicalOverlap(Table):
     normalized_distances: np.ndarray
     unit: str
     max_distance: float | None = None
-    within: "LexicalOverlap | None" = None
+    within: LexicalOverlap | None = None
 
     _title = "Spearman's rho x 100"
 

@@ -1,10 +1,19 @@
 """Edit distance against similarity: Figure 2 of BERT-flow."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..similarity import check_pairs
 from ._lexical import lexical_overlap
 from ._plotting import COLORS, estimator_name, import_pyplot, named, sample_rows, style
+
+if TYPE_CHECKING:
+    from ._lexical import LexicalOverlap
 
 
 class LexicalOverlapDisplay:
@@ -44,24 +53,24 @@ class LexicalOverlapDisplay:
     ... )
     """
 
-    def __init__(self, *, similarity, result):
+    def __init__(self, *, similarity: dict[str, np.ndarray], result: LexicalOverlap) -> None:
         self.similarity = similarity
         self.result = result
 
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y=None,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
         *,
-        unit="word",
-        max_distance=4,
-        subsample=1000,
-        random_state=None,
-        ax=None,
-        scatter_kwargs=None,
-    ):
+        unit: Literal["word", "character"] = "word",
+        max_distance: float = 4,
+        subsample: int | float | None = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        ax: Any = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Predict the similarity of pairs and plot their edit distance against it.
 
         Parameters
@@ -112,17 +121,17 @@ class LexicalOverlapDisplay:
     @classmethod
     def from_predictions(
         cls,
-        X,
-        y_pred,
-        y_true=None,
+        X: ArrayLike,
+        y_pred: ArrayLike | Mapping[str, ArrayLike],
+        y_true: ArrayLike | None = None,
         *,
-        unit="word",
-        max_distance=4,
-        subsample=1000,
-        random_state=None,
-        ax=None,
-        scatter_kwargs=None,
-    ):
+        unit: Literal["word", "character"] = "word",
+        max_distance: float = 4,
+        subsample: int | float | None = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        ax: Any = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot edit distance against given similarities.
 
         Parameters
@@ -157,7 +166,14 @@ class LexicalOverlapDisplay:
         display = cls(similarity=shown, result=result)
         return display.plot(ax, subsample=subsample, random_state=random_state, scatter_kwargs=scatter_kwargs)
 
-    def plot(self, ax=None, *, subsample=1000, random_state=None, scatter_kwargs=None):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        subsample: int | float | None = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot.
 
         Parameters

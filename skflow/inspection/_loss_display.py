@@ -1,10 +1,17 @@
 """The loss of a flow while it is fitted."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._plotting import COLORS, finite_vector, import_pyplot, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class LossCurveDisplay:
@@ -38,12 +45,19 @@ class LossCurveDisplay:
     >>> display = LossCurveDisplay.from_predictions([3.0, 2.0, 1.5, 1.2])  # doctest: +SKIP
     """
 
-    def __init__(self, *, loss_curve, validation_loss=None):
+    def __init__(self, *, loss_curve: np.ndarray, validation_loss: np.ndarray | None = None) -> None:
         self.loss_curve = loss_curve
         self.validation_loss = validation_loss
 
     @classmethod
-    def from_estimator(cls, estimator, *, window=None, ax=None, line_kwargs=None):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        window: int | None = None,
+        ax: Axes | None = None,
+        line_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot the loss curve of a fitted flow.
 
         Parameters
@@ -79,7 +93,15 @@ class LossCurveDisplay:
         return cls.from_predictions(flow.loss_curve_, loss, window=window, ax=ax, line_kwargs=line_kwargs)
 
     @classmethod
-    def from_predictions(cls, loss_curve, validation_loss=None, *, window=None, ax=None, line_kwargs=None):
+    def from_predictions(
+        cls,
+        loss_curve: ArrayLike,
+        validation_loss: ArrayLike | None = None,
+        *,
+        window: int | None = None,
+        ax: Axes | None = None,
+        line_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot a given loss curve.
 
         Parameters
@@ -109,7 +131,9 @@ class LossCurveDisplay:
         display = cls(loss_curve=finite_vector(loss_curve, "loss_curve"), validation_loss=validation_loss)
         return display.plot(ax, window=window, line_kwargs=line_kwargs)
 
-    def plot(self, ax=None, *, window=None, line_kwargs=None):
+    def plot(
+        self, ax: Axes | None = None, *, window: int | None = None, line_kwargs: dict[str, Any] | None = None
+    ) -> Self:
         """Plot.
 
         Parameters

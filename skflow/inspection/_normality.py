@@ -1,10 +1,13 @@
 """How far the features of vectors are from Gaussian ones."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.special
+from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
@@ -36,7 +39,7 @@ class Normality:
     excess_kurtosis: np.ndarray
 
 
-def normality(X):
+def normality(X: ArrayLike) -> Normality:
     r"""Measure how far each feature is from a Gaussian one.
 
     A flow maps vectors to a latent of standard Gaussian features. The Kolmogorov-Smirnov statistic
@@ -82,13 +85,12 @@ def normality(X):
     >>> bool(result.ks[0] > 0.4), bool(result.ks_shape[0] < 0.1)  # far from N(0, 1), near in shape
     (True, True)
     """
-    X = check_array(X, dtype=np.float64, ensure_min_samples=2, input_name="X")
-    result = measure_normality(X)
+    result = measure_normality(check_array(X, dtype=np.float64, ensure_min_samples=2, input_name="X"))
     n_constant = np.count_nonzero(np.isnan(result.ks_shape))
     if n_constant:
         warnings.warn(
-            f"{n_constant} of {X.shape[1]} features are constant: their skewness, kurtosis and ks_shape are "
-            "nan.",
+            f"{n_constant} of {len(result.ks_shape)} features are constant: their skewness, kurtosis and "
+            "ks_shape are nan.",
             UndefinedMetricWarning,
             stacklevel=2,
         )

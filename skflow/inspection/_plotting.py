@@ -1,6 +1,7 @@
 """What the displays share: matplotlib on use, colours, sets of named values."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, check_random_state, column_or_1d
@@ -13,7 +14,7 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 _ALIASES = {"c": "color", "ls": "linestyle", "lw": "linewidth", "linewidths": "linewidth", "ms": "markersize"}
 
 
-def import_pyplot(caller):
+def import_pyplot(caller) -> Any:
     """Import matplotlib, or say how to install it.
 
     Parameters
@@ -38,7 +39,7 @@ def import_pyplot(caller):
     return plt
 
 
-def named(values, default):
+def named(values, default) -> dict[str, Any]:
     """Return a mapping as a dict, and anything else as a dict of one entry named `default`."""
     if not isinstance(values, Mapping):
         return {default: values}
@@ -52,17 +53,17 @@ def estimator_name(estimator):
     return type(getattr(estimator, "steps", [(None, estimator)])[-1][1]).__name__
 
 
-def finite_vector(values, name):
+def finite_vector(values, name) -> np.ndarray:
     """Return values as a float64 array of shape (n,), or raise ValueError naming them."""
     return check_array(column_or_1d(values), ensure_2d=False, dtype=np.float64, input_name=name)
 
 
-def vectors(values, name, min_samples=2):
+def vectors(values, name, min_samples=2) -> np.ndarray:
     """Return values as a float64 array of shape (n_samples, n_features), or raise ValueError naming them."""
     return check_array(values, dtype=np.float64, ensure_min_samples=min_samples, input_name=name)
 
 
-def sample_rows(n, subsample, random_state):
+def sample_rows(n, subsample, random_state) -> np.ndarray:
     """Return which of n points are drawn.
 
     Parameters

@@ -1,7 +1,13 @@
 """Similarity against gold scores."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 import scipy.stats
+from numpy.typing import ArrayLike
 
 from ..metrics import spearman_score
 from ._plotting import (
@@ -14,6 +20,9 @@ from ._plotting import (
     sample_rows,
     style,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class SimilarityDisplay:
@@ -54,14 +63,22 @@ class SimilarityDisplay:
     >>> display = SimilarityDisplay.from_predictions([0, 2, 5], y_pred)  # doctest: +SKIP
     """
 
-    def __init__(self, *, y_true, y_pred):
+    def __init__(self, *, y_true: np.ndarray, y_pred: dict[str, np.ndarray]) -> None:
         self.y_true = y_true
         self.y_pred = y_pred
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, y, *, subsample=1000, random_state=None, ax=None, scatter_kwargs=None
-    ):
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        subsample: int | float | None = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        ax: Axes | None = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Predict the similarity of pairs and plot it against gold scores.
 
         Parameters
@@ -100,8 +117,15 @@ class SimilarityDisplay:
 
     @classmethod
     def from_predictions(
-        cls, y_true, y_pred, *, subsample=1000, random_state=None, ax=None, scatter_kwargs=None
-    ):
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        subsample: int | float | None = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        ax: Axes | None = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot given similarities against gold scores.
 
         Parameters
@@ -127,14 +151,21 @@ class SimilarityDisplay:
         """
         import_pyplot(f"{cls.__name__}.from_predictions")
         y_true = finite_vector(y_true, "y_true")
-        y_pred = {name: finite_vector(y, name) for name, y in named(y_pred, "similarity").items()}
-        for name, values in y_pred.items():
+        similarities = {name: finite_vector(y, name) for name, y in named(y_pred, "similarity").items()}
+        for name, values in similarities.items():
             if len(values) != len(y_true):
                 raise ValueError(f"{name} has {len(values)} similarities, y_true has {len(y_true)} scores")
-        display = cls(y_true=y_true, y_pred=y_pred)
+        display = cls(y_true=y_true, y_pred=similarities)
         return display.plot(ax, subsample=subsample, random_state=random_state, scatter_kwargs=scatter_kwargs)
 
-    def plot(self, ax=None, *, subsample=1000, random_state=None, scatter_kwargs=None):
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        subsample: int | float | None = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot.
 
         Parameters
@@ -151,8 +182,8 @@ class SimilarityDisplay:
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
         rows = sample_rows(len(self.y_true), subsample, random_state)
-        self.ax_gold_ = ax.inset_axes([0, 1.02, 1, 0.18], sharex=ax)
-        self.ax_similarity_ = ax.inset_axes([1.02, 0, 0.18, 1], sharey=ax)
+        self.ax_gold_ = ax.inset_axes((0, 1.02, 1, 0.18), sharex=ax)
+        self.ax_similarity_ = ax.inset_axes((1.02, 0, 0.18, 1), sharey=ax)
         self.gold_density_ = _density(self.ax_gold_, self.y_true, "x", "0.4", None)
         self.scatter_, self.density_ = [], []
         for i, (name, values) in enumerate(self.y_pred.items()):

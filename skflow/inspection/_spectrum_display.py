@@ -1,9 +1,18 @@
 """Singular values of vectors before and after calibrators."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 import scipy.linalg
+from numpy.typing import ArrayLike
 
 from ._plotting import COLORS, LINE_STYLES, estimator_name, import_pyplot, named, style, vectors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class SingularValueDisplay:
@@ -43,12 +52,19 @@ class SingularValueDisplay:
     >>> display = SingularValueDisplay.from_predictions(X)  # doctest: +SKIP
     """
 
-    def __init__(self, *, shares, n_features):
+    def __init__(self, *, shares: dict[str, np.ndarray], n_features: int) -> None:
         self.shares = shares
         self.n_features = n_features
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, ax=None, line_kwargs=None):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        *,
+        ax: Axes | None = None,
+        line_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot the spectrum of vectors before and after calibrators.
 
         Parameters
@@ -78,7 +94,13 @@ class SingularValueDisplay:
         return cls.from_predictions(sets, ax=ax, line_kwargs=line_kwargs)
 
     @classmethod
-    def from_predictions(cls, X, *, ax=None, line_kwargs=None):
+    def from_predictions(
+        cls,
+        X: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        ax: Axes | None = None,
+        line_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
         """Plot the spectrum of given vectors.
 
         Parameters
@@ -110,7 +132,7 @@ class SingularValueDisplay:
             shares[name], n_features = squares / squares.sum(), max(n_features, Z.shape[1])
         return cls(shares=shares, n_features=n_features).plot(ax, line_kwargs=line_kwargs)
 
-    def plot(self, ax=None, *, line_kwargs=None):
+    def plot(self, ax: Axes | None = None, *, line_kwargs: dict[str, Any] | None = None) -> Self:
         """Plot.
 
         Parameters

@@ -1,13 +1,17 @@
 """Which calibrator to take, by measurement."""
 
+from __future__ import annotations
+
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.stats
+from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state
 
 from ..calibrators import (
     NATSVCalibrator,
@@ -18,20 +22,21 @@ from ..calibrators import (
 from ..embedders._text import check_texts
 from ..metrics import average_cosine, spearman_score
 from ..similarity import check_pairs, pair_cosines
+from ._plotting import finite_vector
 from ._tables import Table
 
 
 def suggest_calibrator(
-    encoder,
-    pairs,
-    gold,
-    calibrators=None,
+    encoder: Any,
+    pairs: ArrayLike,
+    gold: ArrayLike,
+    calibrators: Mapping[str, Any] | None = None,
     *,
-    extra_sentences=None,
-    confidence_level=0.95,
-    n_resamples=2000,
-    random_state=None,
-):
+    extra_sentences: Sequence[str] | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: int | np.random.RandomState | None = None,
+) -> CalibratorSuggestion:
     """Measure on graded pairs whether a calibrator helps, and which.
 
     The advice is to calibrate only if the gain over the raw vectors is more than chance explains. On encoders
@@ -102,7 +107,7 @@ def suggest_calibrator(
     'SN'
     """
     first, second = check_pairs(pairs, name="pairs")
-    gold = check_array(column_or_1d(gold), ensure_2d=False, dtype=np.float64, input_name="gold")
+    gold = finite_vector(gold, "gold")
     check_consistent_length(first, gold)
     if len(gold) < 10:
         raise ValueError(f"pairs has {len(gold)} pairs: no advice follows from fewer than 10")
@@ -136,7 +141,7 @@ def suggest_calibrator(
     bounds = np.percentile(differences, [tail, 100 - tail], axis=0).T.tolist()
     intervals = dict(zip(calibrators, map(tuple, bounds), strict=True))
     better = [name for name, (low, _) in intervals.items() if low > 0]
-    name = max(better, key=spearman.get, default="passthrough")
+    name = max(better, key=spearman.__getitem__, default="passthrough")
     return CalibratorSuggestion(
         name=name,
         calibrator=clone(calibrators[name]) if better else "passthrough",
@@ -181,7 +186,7 @@ class CalibratorSuggestion(Table):
     confidence_level: float
 
     @property
-    def reason(self):
+    def reason(self) -> str:
         """Why the advice follows, in words."""
         level = f"{100 * self.confidence_level:g}%"
         if self.name != "passthrough":

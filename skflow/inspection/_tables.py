@@ -1,6 +1,13 @@
 """Results that show themselves as tables."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .._tables import as_html, as_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Table:
@@ -10,9 +17,13 @@ class Table:
     the rows, and may set the format of numbers.
     """
 
+    _title: str
     _format = ".2f"
 
-    def to_frame(self):
+    def _table(self) -> tuple[list[str], list[list[Any]]]:
+        raise NotImplementedError
+
+    def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame.
 
         Returns

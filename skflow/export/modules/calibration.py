@@ -1,5 +1,7 @@
 """A fitted calibrator as a module of sentence-transformers."""
 
+from typing import Any, Self
+
 import torch
 from torch import nn
 
@@ -94,40 +96,40 @@ class CalibrationModule(FullPrecision, Module):
     tensor([[3.]])
     """
 
-    def __init__(self, calibrator):
+    def __init__(self, calibrator: Any) -> None:
         super().__init__()
         check_calibrators(flatten(calibrator))
         self.calibrator = calibrator
         is_flow = isinstance(calibrator, NormalizingFlowCalibrator)
         self.map = _FlowMap(calibrator) if is_flow else _LinearMap(calibrator)
 
-    def forward(self, features):
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
         """Replace the entry "sentence_embedding", of shape (n_texts, n_features)."""
         features["sentence_embedding"] = self.map(features["sentence_embedding"].float()).float()
         return features
 
-    def get_embedding_dimension(self):
+    def get_embedding_dimension(self) -> int:
         """Return the number of output features."""
         return self.calibrator._n_features_out
 
     # The name of this method in sentence-transformers before 5.4.
     get_sentence_embedding_dimension = get_embedding_dimension
 
-    def save(self, output_path, *args, safe_serialization=True, **kwargs):
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
         """Save the calibrator in a directory, as safetensors and JSON whatever `safe_serialization` says."""
         self.calibrator.save_pretrained(output_path)
 
     @classmethod
     def load(
         cls,
-        model_name_or_path,
-        subfolder="",
-        token=None,
-        cache_folder=None,
-        revision=None,
-        local_files_only=False,
-        **kwargs,
-    ):
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: str | bool | None = None,
+        cache_folder: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        **kwargs: Any,
+    ) -> Self:
         """Load the module from a directory or from a model on the Hugging Face hub."""
         directory = cls.load_dir_path(
             model_name_or_path,

@@ -1,8 +1,12 @@
 """A transformer whose token vectors are averages of chosen hidden states."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -12,6 +16,9 @@ from ...embedders._hidden_states import HiddenStates
 from ...embedders._pooling import average_layers, resolve_layers
 from ...embedders._text import check_texts
 from ._base import InputModule
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 class LayeredEncoder(InputModule):
@@ -55,16 +62,16 @@ class LayeredEncoder(InputModule):
 
     def __init__(
         self,
-        auto_model,
-        tokenizer,
+        auto_model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
         *,
-        layers,
-        max_seq_length,
-        pad_token_id,
-        strip=False,
-        lower_case=False,
-        mark_special_tokens=False,
-    ):
+        layers: Sequence[int],
+        max_seq_length: int,
+        pad_token_id: int,
+        strip: bool = False,
+        lower_case: bool = False,
+        mark_special_tokens: bool = False,
+    ) -> None:
         super().__init__()
         self.auto_model = auto_model.eval()
         self.tokenizer = tokenizer
@@ -83,7 +90,9 @@ class LayeredEncoder(InputModule):
         self.layers = list(resolve_layers(tuple(layers), self._hidden.n_layers))
         self._lock = threading.RLock()
 
-    def preprocess(self, inputs, prompt=None, **kwargs):
+    def preprocess(
+        self, inputs: Sequence[str], prompt: str | None = None, **kwargs: Any
+    ) -> dict[str, torch.Tensor]:
         """Tokenise texts.
 
         Parameters
@@ -120,7 +129,7 @@ class LayeredEncoder(InputModule):
             features["special_tokens_mask"] = _padded(encoded["special_tokens_mask"], 0)
         return features
 
-    def tokenize(self, texts, **kwargs):
+    def tokenize(self, texts: Sequence[str], **kwargs: Any) -> dict[str, torch.Tensor]:
         """Tokenise texts; the name of `preprocess` in sentence-transformers before 5.4."""
         return self.preprocess(texts)
 
@@ -131,7 +140,7 @@ class LayeredEncoder(InputModule):
             text = text.strip()
         return text.lower() if self.lower_case else text
 
-    def forward(self, features, **kwargs):
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Add the entry "token_embeddings", in float32."""
         names = ("input_ids", "attention_mask", "token_type_ids")
         inputs = {name: features[name] for name in names if name in features}
@@ -143,14 +152,14 @@ class LayeredEncoder(InputModule):
         features["token_embeddings"] = average.masked_fill(inputs["attention_mask"].unsqueeze(-1) == 0, 0.0)
         return features
 
-    def get_embedding_dimension(self):
+    def get_embedding_dimension(self) -> int:
         """Return the length of the token vectors."""
         return self._hidden.n_features
 
     # The name of this method in sentence-transformers before 5.4.
     get_word_embedding_dimension = get_embedding_dimension
 
-    def save(self, output_path, *args, safe_serialization=True, **kwargs):
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
         """Save weights as safetensors, whatever `safe_serialization` says, and settings as JSON."""
         self.auto_model.save_pretrained(output_path)
         self.tokenizer.save_pretrained(output_path)
@@ -159,20 +168,20 @@ class LayeredEncoder(InputModule):
     @classmethod
     def load(
         cls,
-        model_name_or_path,
-        subfolder="",
-        token=None,
-        cache_folder=None,
-        revision=None,
-        local_files_only=False,
-        trust_remote_code=False,
-        model_kwargs=None,
-        processor_kwargs=None,
-        tokenizer_kwargs=None,
-        config_kwargs=None,
-        backend="torch",
-        **kwargs,
-    ):
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: str | bool | None = None,
+        cache_folder: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        trust_remote_code: bool = False,
+        model_kwargs: dict[str, Any] | None = None,
+        processor_kwargs: dict[str, Any] | None = None,
+        tokenizer_kwargs: dict[str, Any] | None = None,
+        config_kwargs: dict[str, Any] | None = None,
+        backend: str = "torch",
+        **kwargs: Any,
+    ) -> Self:
         """Load the module from a directory or from a model on the Hugging Face hub.
 
         Parameters

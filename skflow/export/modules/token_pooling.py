@@ -1,12 +1,19 @@
 """Token vectors to sentence vectors, as BertEmbedder pools them."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from safetensors.torch import load_file, save
 
 from ..._persistence import write_atomically
 from ...embedders._pooling import POOLINGS, pool_tokens
 from ._base import FullPrecision, Module
+
+if TYPE_CHECKING:
+    import torch
+
 
 WEIGHTS_NAME = "model.safetensors"
 
@@ -33,7 +40,14 @@ class TokenPooling(FullPrecision, Module):
 
     config_keys = ["n_features", "pooling", "exclude_special_tokens"]  # noqa: RUF012
 
-    def __init__(self, n_features, pooling, *, exclude_special_tokens=False, token_weights=None):
+    def __init__(
+        self,
+        n_features: int,
+        pooling: Literal["mean", "cls", "max"],
+        *,
+        exclude_special_tokens: bool = False,
+        token_weights: torch.Tensor | None = None,
+    ) -> None:
         super().__init__()
         if pooling not in POOLINGS:
             raise ValueError(f"pooling={pooling!r} is unknown; expected one of {POOLINGS}.")
@@ -42,7 +56,7 @@ class TokenPooling(FullPrecision, Module):
         self.exclude_special_tokens = exclude_special_tokens
         self.register_buffer("token_weights", token_weights)
 
-    def forward(self, features):
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
         """Add the entry "sentence_embedding"."""
         mask, weights = features["attention_mask"], None
         if self.exclude_special_tokens:
@@ -53,14 +67,14 @@ class TokenPooling(FullPrecision, Module):
         features["sentence_embedding"] = pool_tokens(tokens, mask, self.pooling, weights)
         return features
 
-    def get_embedding_dimension(self):
+    def get_embedding_dimension(self) -> int:
         """Return the length of the vectors."""
         return self.n_features
 
     # The name of this method in sentence-transformers before 5.4.
     get_sentence_embedding_dimension = get_embedding_dimension
 
-    def save(self, output_path, *args, safe_serialization=True, **kwargs):
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
         """Save settings as JSON and weights as safetensors, whatever `safe_serialization` says."""
         self.save_config(output_path)
         if self.token_weights is not None:
@@ -70,14 +84,14 @@ class TokenPooling(FullPrecision, Module):
     @classmethod
     def load(
         cls,
-        model_name_or_path,
-        subfolder="",
-        token=None,
-        cache_folder=None,
-        revision=None,
-        local_files_only=False,
-        **kwargs,
-    ):
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: str | bool | None = None,
+        cache_folder: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        **kwargs: Any,
+    ) -> Self:
         """Load the module from a directory or from a model on the Hugging Face hub."""
         source = {
             "subfolder": subfolder,

@@ -1,5 +1,7 @@
 """The leading features of sentence vectors, for what comes behind them."""
 
+from typing import Any
+
 from ._base import Module
 
 
@@ -16,22 +18,22 @@ class Truncation(Module):
 
     config_keys = ["n_features"]  # noqa: RUF012 - sentence-transformers' convention
 
-    def __init__(self, n_features):
+    def __init__(self, n_features: int) -> None:
         super().__init__()
         self.n_features = n_features
 
-    def forward(self, features):
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
         """Cut the entry "sentence_embedding"."""
         features["sentence_embedding"] = features["sentence_embedding"][:, : self.n_features]
         return features
 
-    def get_embedding_dimension(self):
+    def get_embedding_dimension(self) -> int:
         """Return the number of features kept."""
         return self.n_features
 
     # The name of this method in sentence-transformers before 5.4.
     get_sentence_embedding_dimension = get_embedding_dimension
 
-    def save(self, output_path, *args, **kwargs):
+    def save(self, output_path: str, *args: Any, **kwargs: Any) -> None:
         """Save the settings in a directory."""
         self.save_config(output_path)
