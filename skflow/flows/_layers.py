@@ -194,18 +194,23 @@ class LULinear(nn.Module):
         self.log_diagonal.copy_(diagonal.abs().log())
 
     def _factors(self):
-        lower = self.lower.tril(-1) + torch.eye(
-            len(self.order), dtype=self.lower.dtype, device=self.lower.device
+        # The factors of a rotation are far from orthogonal: between the two products digits cancel. In use
+        # that shows; in training speed counts.
+        exact = not torch.is_grad_enabled() and self.lower.device.type != "mps"  # which has no float64
+        dtype = torch.float64 if exact else self.lower.dtype
+        lower = self.lower.to(dtype).tril(-1) + torch.eye(
+            len(self.order), dtype=dtype, device=self.lower.device
         )
-        upper = self.upper.triu(1) + torch.diag(self.sign * torch.exp(self.log_diagonal))
+        upper = self.upper.to(dtype).triu(1) + torch.diag(self.sign * torch.exp(self.log_diagonal.to(dtype)))
         return lower, upper
 
     def forward(self, x):
         lower, upper = self._factors()
-        return (x @ upper.T @ lower.T)[:, self.order], self.log_diagonal.sum()
+        y = x.to(lower.dtype) @ upper.T @ lower.T
+        return y[:, self.order].to(x.dtype), self.log_diagonal.sum()
 
     def inverse(self, y):
         lower, upper = self._factors()
-        y = y[:, torch.argsort(self.order)].T
-        y = torch.linalg.solve_triangular(lower, y, upper=False, unitriangular=True)
-        return torch.linalg.solve_triangular(upper, y, upper=True).T
+        x = y[:, torch.argsort(self.order)].T.to(lower.dtype)
+        x = torch.linalg.solve_triangular(lower, x, upper=False, unitriangular=True)
+        return torch.linalg.solve_triangular(upper, x, upper=True).T.to(y.dtype)

@@ -130,6 +130,13 @@ def test_flow_of_vectors_far_off_the_origin(permutation, tmp_path):
     assert not flow._is_scaled
 
 
+def test_learned_mixing_of_many_features(tmp_path):
+    # As wide as sentence vectors: the factors of the mixing are far from orthogonal.
+    flow = NormalizingFlowCalibrator(permutation="lu", learning_rate=1e-5, random_state=0)
+    X = np.random.RandomState(0).standard_normal((200, 384)).astype(np.float32)
+    check(flow, 0.05 * X + 0.1, tmp_path)
+
+
 def test_computes_in_float64_where_transform_does(tmp_path):
     # Deviations from 1 to 1e-5, on top of a large mean: float32 products would be off by a tenth.
     rng = np.random.RandomState(0)
