@@ -299,10 +299,12 @@ class BertEmbedder(BaseTextEmbedder):
             token_weights=weights,
         )
 
-    def _load(self, directory):
+    def _load(self, directory, *, to_compute=True):
         # Worker processes load the model themselves; here it serves for checks then.
         device = self.device if isinstance(self.device, str) else "cpu"
-        return load_encoder(device=choose_device(device), **self._loading_options(directory))
+        # fit computes nothing: transform says what is used, so that fit_transform says it once.
+        device = choose_device(device, warn=to_compute)
+        return load_encoder(device=device, **self._loading_options(directory))
 
     def _loading_options(self, directory):
         return {
@@ -316,7 +318,7 @@ class BertEmbedder(BaseTextEmbedder):
     def _learn_frequencies(self, texts, directory):
         distinct, positions = distinct_texts(texts)
         multiplicities = np.ones(len(distinct)) if positions is None else np.bincount(positions)
-        encoder = self._load(directory)
+        encoder = self._load(directory, to_compute=False)
         # Weights of one make the recipe one with weights, to be checked as such.
         recipe = Recipe(**{**vars(self._recipe()), "token_weights": np.ones(1, dtype=np.float32)})
         counts = encoder.count_tokens(distinct, multiplicities, recipe)
@@ -333,7 +335,7 @@ class BertEmbedder(BaseTextEmbedder):
         cache = self._open_cache(directory, recipe)
         # Whatever filled the cache has passed the checks that loading the model would make.
         known = cache.n_features() if cache is not None else None
-        return known or self._load(directory).n_features(recipe)
+        return known or self._load(directory, to_compute=False).n_features(recipe)
 
     def _embed(self, texts):
         directory, recipe = self._find(), self._recipe()

@@ -131,9 +131,10 @@ class Encoder:
         short, long = tokens.lengths
         if not 0 < short < long:
             return False
+        last = (self._hidden.n_layers,)
         with torch.inference_mode():
-            together = self.model(**self._features(tokens, np.array([1, 0]))).last_hidden_state[1, :short]
-            alone = self.model(**self._features(tokens, np.array([0]))).last_hidden_state[0]
+            together = self._hidden(last, self._features(tokens, np.array([1, 0])))[0][1, :short]
+            alone = self._hidden(last, self._features(tokens, np.array([0])))[0][0]
         difference = (together.float() - alone.float()).abs().max()
         return bool(difference > tolerance * alone.float().abs().max().clamp(min=1))
 

@@ -1,5 +1,6 @@
 """Chosen hidden states of a Hugging Face model, computed no further than needed."""
 
+import inspect
 from collections import defaultdict
 
 import torch
@@ -29,6 +30,9 @@ class HiddenStates:
 
     def __init__(self, model, example):
         self._model = model
+        accepted = inspect.signature(model.forward).parameters
+        # FNet, for one, knows no attention mask.
+        self._takes_mask = "attention_mask" in accepted or "kwargs" in accepted
         candidates = defaultdict(list)
         for module in model.modules():
             if isinstance(module, torch.nn.ModuleList):
@@ -43,7 +47,7 @@ class HiddenStates:
 
         modules = [child for children in candidates.values() for child in children]
         with _hooks(modules, record):
-            output = model(**example, output_hidden_states=True)
+            output = self._run(example, output_hidden_states=True)
         states = output.hidden_states
         self.n_layers = len(states) - 1
         self.n_features = states[-1].shape[-1]
@@ -57,7 +61,7 @@ class HiddenStates:
     def __call__(self, wanted, inputs):
         """Return the hidden states `wanted`, non-negative and in increasing order, of a batch."""
         if self._blocks is None:
-            states = self._model(**inputs, output_hidden_states=True).hidden_states
+            states = self._run(inputs, output_hidden_states=True).hidden_states
             return [states[layer] for layer in wanted]
         taken = []
         n_calls = 0
@@ -72,12 +76,17 @@ class HiddenStates:
 
         try:
             with _hooks(self._blocks, take):
-                output = self._model(**inputs)
+                output = self._run(inputs)
         except _Reached:
             pass
         else:
             taken.append(output.last_hidden_state)
         return taken
+
+    def _run(self, inputs, **options):
+        if not self._takes_mask:
+            inputs = {name: value for name, value in inputs.items() if name != "attention_mask"}
+        return self._model(**inputs, **options)
 
 
 class _hooks:  # noqa: N801 - used like a function

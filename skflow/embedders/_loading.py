@@ -109,7 +109,7 @@ def quiet(silent=True):
             hub.enable_progress_bars()
 
 
-def choose_device(device):
+def choose_device(device, *, warn=True):
     """Return the device to compute on.
 
     Parameters
@@ -117,6 +117,8 @@ def choose_device(device):
     device : str
         "auto" takes cuda, then mps, then cpu. A device that this machine lacks becomes the cpu, with a
         warning.
+    warn : bool, default=True
+        Whether to warn then.
 
     Returns
     -------
@@ -151,6 +153,9 @@ def choose_device(device):
         kind.type == "mps" and not torch.backends.mps.is_available()
     )
     if missing:
-        warnings.warn(f"device={device!r} is not available here; the cpu is used.", UserWarning, stacklevel=3)
+        if warn:
+            warnings.warn(
+                f"device={device!r} is not available here; the cpu is used.", UserWarning, stacklevel=3
+            )
         return "cpu"
     return str(device)

@@ -1,9 +1,11 @@
 """Several devices at once, by the process pool of sentence-transformers."""
 
+import threading
 import traceback
 
 import torch
 from sentence_transformers import SentenceTransformer
+from tqdm import tqdm
 
 from ._encoder import WINDOW
 from ._loading import load_encoder
@@ -30,6 +32,8 @@ class _Worker(SentenceTransformer):
 
     def encode(self, texts, device=None, **ignored):
         """Embed a chunk in a worker process, and hand back an error: some pools would wait for ever."""
+        # The pool kills its processes, and a lock between processes, as tqdm makes by itself, would be left.
+        tqdm.set_lock(threading.RLock())
         try:
             encoder = load_encoder(device=str(device), **self.options)
             windows = encoder.embed(texts, self.recipe, batch_size=self.batch_size)

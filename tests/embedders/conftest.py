@@ -86,6 +86,8 @@ def make_encoder(name, directory, *, seed=0):
         tokenizer = wordpiece(
             ROBERTA_TOKENS if roberta_like else BERT_TOKENS, types=name in ("bert", "electra", "albert")
         )
+        if name == "fnet":  # has no attention mask at all
+            tokenizer.model_input_names = ["input_ids"]
     common = {
         "vocab_size": len(tokenizer),
         "hidden_size": 32,
