@@ -1,8 +1,10 @@
 """Sphinx configuration: `python -m sphinx -W --keep-going -n docs docs/_build/html`."""
 
+import csv
 import inspect
 import os
 import re
+import statistics
 import sys
 import urllib.error
 import urllib.request
@@ -13,6 +15,7 @@ import matplotlib
 from sphinx.errors import ExtensionError
 
 import skflow
+from skflow.datasets import load_published_sts
 
 matplotlib.use("agg")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the examples' encoder is a Python package
@@ -121,6 +124,43 @@ intersphinx_timeout = 5
 # A link to another project is plain text where its inventory could not be had; one to skflow must resolve.
 nitpick_ignore_regex = [(r"py:.*", r"(?!skflow\b).*")]
 
+# -- Tables -------------------------------------------------------------------------------------------------
+
+_COLUMNS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+
+
+def write_tables(app):
+    """Write the tables of the reproduction page: published rows, then those of docs/sts_table.csv."""
+    docs = Path(__file__).parent
+    published = load_published_sts()
+    with (docs / "sts_table.csv").open(newline="", encoding="utf-8") as file:
+        measured = [row for row in csv.DictReader(file) if row["calibrator"] in _SHOWN]
+    for name, (models, layers) in _TABLES.items():
+        rows = [("encoder", "source", *_COLUMNS, "average")]
+        for i, model in enumerate(published.model):
+            source = published.source[i]
+            if model.startswith(models) and source in ("Li2020", "Su2021"):
+                figures = dict(zip(published.tasks, published.spearman[i].tolist(), strict=True))
+                cells = [f"{figures[task]:.2f}" for task in _COLUMNS]
+                average = f"{statistics.fmean(figures.values()):.2f}"
+                is_tuned = "-NLI" in model
+                if is_tuned == (name == "table3"):
+                    rows.append((model, f"{source[:-4]} et al., Table {published.table[i]}", *cells, average))
+        for row in measured:
+            if row["layers"] in layers:
+                encoder = f"all-MiniLM-L6-v2, {layers[row['layers']]}: {row['calibrator']}"
+                rows.append((encoder, "here", *(row[task] for task in _COLUMNS), row["average"]))
+        (docs / "generated").mkdir(exist_ok=True)
+        with (docs / "generated" / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(rows)
+
+
+_SHOWN = ("raw", "whitening", "whitening, strength auto", "flow (3 seeds)", "flow, random order (3 seeds)")
+_TABLES = {
+    "table2": (("BERT-base", "BERT-large"), {"layer 0": "layer 0", "layer 4": "layer 4"}),
+    "table3": (("BERT-base", "BERT-large"), {"last": "last layer (tuned)"}),
+}
+
 # -- Gallery ------------------------------------------------------------------------------------------------
 
 sphinx_gallery_conf = {
@@ -139,7 +179,6 @@ sphinx_gallery_conf = {
 }
 
 
-
 def check_times(app, exception):
     """Make the build fail where a script of the gallery takes more than a minute."""
     report = Path(app.outdir) / "gallery.xml"
@@ -151,6 +190,7 @@ def check_times(app, exception):
 
 
 def setup(app):
+    app.connect("builder-inited", write_tables)
     app.connect("autodoc-skip-member", skip_members_of_torch)
     app.connect("autodoc-process-docstring", shorten_docstring_of_sklearn, priority=100)
     app.connect("autodoc-process-docstring", escape_shapes, priority=900)  # after numpydoc
