@@ -78,9 +78,9 @@ def main():
                 elapsed = time.perf_counter() - start
                 own = vectors.nbytes / 2**20
                 print(
-                    f"{n} texts, {'with' if cache else 'without'} cache: {peak.added:.0f} MB more at the peak, "
-                    f"{own:.0f} MB of them the vectors; {(peak.added - own) * 2**20 / n:.0f} bytes a text beside "
-                    f"them; {elapsed:.0f} s",
+                    f"{n} texts, {'with' if cache else 'without'} cache: {peak.added:.0f} MB more at the "
+                    f"peak, {own:.0f} MB of them the vectors, "
+                    f"{(peak.added - own) * 2**20 / n:.0f} bytes a text beside them; {elapsed:.0f} s",
                     flush=True,
                 )
                 del vectors

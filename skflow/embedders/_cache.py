@@ -179,11 +179,7 @@ class VectorCache:
             return None
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(
-                # Transactions are begun and committed by name; what is open when the connection closes is
-                # undone.
-                sqlite3.connect(self._path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
-            ) as connection:
+            with contextlib.closing(self._connect()) as connection:
                 self._prepare(connection)
                 return work(connection)
         except (sqlite3.Error, OSError, _ForeignError) as error:
@@ -195,6 +191,19 @@ class VectorCache:
                 stacklevel=4,
             )
             return None
+
+    def _connect(self):
+        path = self._path.absolute()
+        # SQLite wants files of its own beside the database. Where there can be none, in the directory of
+        # somebody else, it reads what the database holds; what changes meanwhile fails the checksum.
+        is_fixed = path.exists() and not os.access(path.parent, os.W_OK)
+        # Transactions are begun and committed by name; what is open when the connection closes is undone.
+        return sqlite3.connect(
+            f"{path.as_uri()}?immutable=1" if is_fixed else path,
+            uri=is_fixed,
+            timeout=_SECONDS_TO_WAIT,
+            isolation_level=None,
+        )
 
     def _prepare(self, connection):
         connection.execute("PRAGMA synchronous = NORMAL")

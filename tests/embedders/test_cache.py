@@ -235,6 +235,32 @@ def test_unusable_file_costs_one_warning(tiny_bert, path, kind):
     assert before is None or path.read_bytes() == before
 
 
+def test_read_only_directory(tiny_bert, path, monkeypatch, n_embedded):
+    import stat
+
+    from skflow.embedders import _cache
+
+    expected = BertEmbedder(tiny_bert, cache=path).fit_transform(TEXTS)
+    before = path.read_bytes()
+    path.chmod(stat.S_IREAD)
+    path.parent.chmod(stat.S_IREAD | stat.S_IEXEC)
+    # An administrator may write everywhere.
+    monkeypatch.setattr(_cache.os, "access", lambda *_: False)
+    n_embedded.clear()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(BertEmbedder(tiny_bert, cache=path).transform(TEXTS), expected)
+        assert n_embedded == []
+        with pytest.warns(UserWarning, match="cannot be used"):
+            BertEmbedder(tiny_bert, cache=path).transform([*TEXTS, "a new dog"])
+        assert n_embedded == [1]
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
+    finally:
+        path.parent.chmod(stat.S_IRWXU)
+    assert path.read_bytes() == before
+
+
 def test_locked_by_another_process(tiny_bert, path, monkeypatch):
     from skflow.embedders import _cache
 
