@@ -7,7 +7,7 @@ from numbers import Real
 
 import numpy as np
 
-from ..embedders._encoder import WINDOW, split
+from ..embedders._encoder import WINDOW
 from ..embedders._pooling import Recipe, average_layers
 from ..embedders._text import check_texts
 
@@ -98,7 +98,7 @@ def contextual_averages(encoder, embedder, texts):
             tokens = encoder._tokenise(texts[start : start + WINDOW], recipe)
         order = np.argsort(-tokens.lengths, kind="stable")
         order = order[tokens.lengths[order] > 0]
-        for rows in split(order, tokens.lengths, embedder.batch_size * _TOKENS_PER_TEXT):
+        for rows in encoder.batches(order, tokens.lengths, embedder.batch_size * _TOKENS_PER_TEXT):
             with encoder.lock, torch.inference_mode():
                 features = encoder._features(tokens, rows)
                 states = dict(zip(distinct, encoder._hidden(distinct, features), strict=True))
