@@ -1,12 +1,16 @@
 """BERT-flow: a normalizing flow, fitted by maximum likelihood, from sentence vectors to a Gaussian latent."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -16,6 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import BaseCalibrator, working_dtype
 from ._input_scaling import common_scale, input_scaling, typical_rows
 from ._linear_stage import Frame, fit_linear_stage, input_deviations, latent_rotation
+
+if TYPE_CHECKING:
+    import torch
+
 
 # The data-dependent initialisation estimates means and variances: from two or four rows it is useless.
 MIN_INIT_ROWS = 64
@@ -206,28 +214,28 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
     def __init__(
         self,
-        flow="glow",
+        flow: str | Callable[..., Any] = "glow",
         *,
-        n_levels=3,
-        n_steps=3,
-        hidden_width=32,
-        coupling="additive",
-        permutation="reverse",
-        max_epochs=1.0,
-        batch_size=64,
-        learning_rate=1e-3,
-        weight_decay=0.01,
-        max_grad_norm=1.0,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        tol=1e-4,
-        strength=1.0,
-        warm_start=False,
-        device="auto",
-        random_state=None,
-        verbose=0,
-    ):
+        n_levels: int = 3,
+        n_steps: int = 3,
+        hidden_width: int = 32,
+        coupling: Literal["additive", "affine"] = "additive",
+        permutation: Literal["reverse", "random", "lu"] = "reverse",
+        max_epochs: float = 1.0,
+        batch_size: int = 64,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.01,
+        max_grad_norm: float = 1.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float = 1e-4,
+        strength: float | Literal["auto"] = 1.0,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.flow = flow
         self.n_levels = n_levels
         self.n_steps = n_steps
@@ -250,7 +258,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit the flow to X by maximum likelihood.
 
         Parameters
@@ -277,7 +285,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Go on fitting the flow with one pass over X, in the order that it comes in.
 
         The first call initialises the flow from its first rows. `max_epochs`, `warm_start` and early stopping
@@ -512,7 +520,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         return flow.to(getattr(torch, self._dtype))
 
     @property
-    def flow_(self):
+    def flow_(self) -> torch.nn.Module:
         """The flow as a torch module, of ``(X - offset_) / scale_``, whitened if `strength` is below 1."""
         check_is_fitted(self, "parameters_")
         return self._rebuilt()
@@ -590,7 +598,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         for_each(compute, self._chunks(X))
         return outputs
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Map X to the latent.
 
         Parameters
@@ -612,7 +620,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
         return self._apply(X, np.empty(X.shape, dtype=working_dtype(X.dtype)), latents)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """Map latents back to vectors.
 
         Parameters
@@ -634,7 +642,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
         return self._apply(X, np.empty(X.shape, dtype=working_dtype(X.dtype)), invert)
 
-    def score_samples(self, X):
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Compute the log-likelihood of each row of X under the flow.
 
         Parameters
@@ -657,7 +665,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         log_prob = self._apply(X, np.empty(len(X)), log_likelihoods)
         return log_prob - self._log_scaling()
 
-    def score(self, X, y=None):
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Compute the mean log-likelihood of X, in nats a row.
 
         Parameters
@@ -673,7 +681,9 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> np.ndarray:
         """Draw vectors from the fitted density.
 
         Parameters

@@ -1,6 +1,7 @@
 """What the embedders share as estimators."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,7 +15,7 @@ class BaseTextEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
     it learns nothing, and `transform` needs no `fit`.
     """
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the output features.
 
         Parameters

@@ -2,9 +2,13 @@
 
 import os
 import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
+from os import PathLike
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -151,24 +155,24 @@ class BertEmbedder(BaseTextEmbedder):
 
     def __init__(
         self,
-        model_name_or_path="bert-base-uncased",
+        model_name_or_path: str | PathLike[str] = "bert-base-uncased",
         *,
-        layers="auto",
-        pooling="auto",
-        max_length=None,
-        batch_size=64,
-        device="auto",
-        dtype="float32",
-        normalize=False,
-        exclude_special_tokens=False,
-        sif=None,
-        cache=None,
-        token=None,
-        local_files_only=False,
-        revision=None,
-        trust_remote_code=False,
-        verbose=0,
-    ):
+        layers: int | Sequence[int] | Literal["auto", "last", "last2", "first_last"] = "auto",
+        pooling: Literal["auto", "mean", "cls", "max"] = "auto",
+        max_length: int | None = None,
+        batch_size: int = 64,
+        device: str | Sequence[str] = "auto",
+        dtype: Literal["float32", "float16", "bfloat16"] = "float32",
+        normalize: bool = False,
+        exclude_special_tokens: bool = False,
+        sif: float | None = None,
+        cache: str | PathLike[str] | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+        verbose: int = 0,
+    ) -> None:
         self.model_name_or_path = model_name_or_path
         self.layers = layers
         self.pooling = pooling
@@ -187,7 +191,7 @@ class BertEmbedder(BaseTextEmbedder):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check the model and, if `sif` is given, learn the frequencies of tokens.
 
         Parameters
@@ -217,7 +221,7 @@ class BertEmbedder(BaseTextEmbedder):
         self._n_features_out = self._n_features(directory)
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Embed texts.
 
         Parameters

@@ -3,9 +3,13 @@
 import os
 import re
 import warnings
+from collections.abc import Callable, Sequence
 from numbers import Real
+from os import PathLike
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
@@ -114,7 +118,15 @@ class WordVectorEmbedder(BaseTextEmbedder):
         "verbose": ["verbose"],
     }
 
-    def __init__(self, path, *, sif=None, tokenizer=None, normalize=False, verbose=0):
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        sif: float | None = None,
+        tokenizer: Callable[[str], Sequence[str]] | None = None,
+        normalize: bool = False,
+        verbose: int = 0,
+    ) -> None:
         self.path = path
         self.sif = sif
         self.tokenizer = tokenizer
@@ -122,7 +134,7 @@ class WordVectorEmbedder(BaseTextEmbedder):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check the file and, if `sif` is given, learn the frequencies of words.
 
         Parameters
@@ -156,7 +168,7 @@ class WordVectorEmbedder(BaseTextEmbedder):
         self._n_features_out = file.n_features
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Embed texts.
 
         Parameters

@@ -1,9 +1,12 @@
 """Scores of encoders and calibrators on sentence pairs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
+from os import PathLike
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import (
     _safe_indexing,
@@ -25,17 +28,17 @@ _SPLITS = ("train", "dev", "test")
 
 
 def evaluate_sts(
-    encoder,
-    tasks="all",
+    encoder: Any,
+    tasks: str | Sequence[str] = "all",
     *,
-    data_home=None,
-    fit_on="target",
-    aggregate="wmean",
-    split="test",
-    n_resamples=1000,
-    confidence_level=0.95,
-    random_state=0,
-):
+    data_home: str | PathLike[str] | None = None,
+    fit_on: Literal["target"] | Sequence[str] | None = "target",
+    aggregate: Literal["wmean", "mean", "all"] = "wmean",
+    split: Literal["train", "dev", "test"] | None = "test",
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    random_state: int | np.random.RandomState | None = 0,
+) -> STSResult:
     r"""Score an encoder on the seven tasks of semantic textual similarity.
 
     The similarity of a pair is the cosine of its two vectors; the figure of a task is Spearman's rank
@@ -134,18 +137,18 @@ def evaluate_sts(
 
 
 def evaluate_pairs(
-    encoder,
-    pairs,
-    y,
-    metric="spearman",
+    encoder: Any,
+    pairs: ArrayLike,
+    y: ArrayLike,
+    metric: Literal["spearman", "pearson", "auc"] = "spearman",
     *,
-    fit_on="target",
-    subset=None,
-    aggregate="all",
-    n_resamples=1000,
-    confidence_level=0.95,
-    random_state=0,
-):
+    fit_on: Literal["target"] | Sequence[str] | None = "target",
+    subset: ArrayLike | None = None,
+    aggregate: Literal["wmean", "mean", "all"] = "all",
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    random_state: int | np.random.RandomState | None = 0,
+) -> PairsResult:
     """Score an encoder on sentence pairs of your own.
 
     Parameters
@@ -216,20 +219,20 @@ def evaluate_pairs(
 
 
 def compare_calibrators(
-    encoder,
-    calibrators,
-    tasks="all",
+    encoder: Any,
+    calibrators: Mapping[str, Any],
+    tasks: str | Sequence[str] = "all",
     *,
-    data_home=None,
-    fit_on="target",
-    aggregate="wmean",
-    split="test",
-    published=False,
-    n_resamples=1000,
-    confidence_level=0.95,
-    random_state=0,
-    verbose=1,
-):
+    data_home: str | PathLike[str] | None = None,
+    fit_on: Literal["target"] | Sequence[str] | None = "target",
+    aggregate: Literal["wmean", "mean", "all"] = "wmean",
+    split: Literal["train", "dev", "test"] | None = "test",
+    published: bool = False,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    random_state: int | np.random.RandomState | None = 0,
+    verbose: int = 1,
+) -> CalibratorComparison:
     r"""Score many calibrators behind one encoder on the seven STS tasks.
 
     Gives what `evaluate_sts` gives for a Pipeline of the encoder and each calibrator, but every sentence is

@@ -1,13 +1,18 @@
 """What evaluations return: figures with their intervals, as mappings that show themselves as tables."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from .._bootstrap import percentile_interval
 from .._tables import as_html, as_text
 from ._figures import AGGREGATES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Interval(NamedTuple):
@@ -28,7 +33,7 @@ class Difference(NamedTuple):
     high: float
 
     @property
-    def is_noise(self):
+    def is_noise(self) -> bool:
         """Whether the interval holds 0: the choice of pairs alone may have made the difference."""
         return not (self.low > 0 or self.high < 0)
 
@@ -40,7 +45,15 @@ class Difference(NamedTuple):
 class _Result(Mapping):
     """What evaluations have in common: figures of sets of pairs and how they are summed up and shown."""
 
-    def __init__(self, figures, metrics, aggregate, confidence_level=0.95):
+    _row_name: str
+
+    def __init__(
+        self,
+        figures: Mapping[str, Any],
+        metrics: Sequence[str],
+        aggregate: str,
+        confidence_level: float = 0.95,
+    ) -> None:
         self._figures = figures
         self._metrics = metrics
         self.aggregate = aggregate
@@ -52,7 +65,7 @@ class _Result(Mapping):
     def __len__(self):
         return len(self._keys())
 
-    def aggregated(self, aggregate):
+    def aggregated(self, aggregate: Literal["wmean", "mean", "all"]) -> Self:
         """Return the same evaluation summed up in another way.
 
         Parameters
@@ -75,12 +88,12 @@ class _Result(Mapping):
         return type(self)(self._figures, self._metrics, aggregate, self.confidence_level)
 
     @property
-    def n_pairs(self):
+    def n_pairs(self) -> dict[str, int]:
         """Number of scored pairs: dict of str to int."""
         return {name: sum(figures.n_pairs.values()) for name, figures in self._figures.items()}
 
     @property
-    def subsets(self):
+    def subsets(self) -> dict[str, dict[str, dict[str, float]]]:
         """Figures x 100 and number of pairs of every subset: name -> subset -> figure -> value."""
         return {
             name: {subset: {**figures.subsets[subset], "n_pairs": n} for subset, n in figures.n_pairs.items()}
@@ -88,7 +101,7 @@ class _Result(Mapping):
         }
 
     @property
-    def bootstrap_distribution(self):
+    def bootstrap_distribution(self) -> dict[str, dict[str, np.ndarray]]:
         """Metric -> name -> figures x 100 of the resamples, ndarray (n_resamples,); {} without resamples."""
         return {
             metric: {
@@ -99,7 +112,7 @@ class _Result(Mapping):
         }
 
     @property
-    def intervals(self):
+    def intervals(self) -> dict[str, dict[str, Interval]]:
         """Metric -> name -> confidence interval (low, high) of the figure; {} without resamples."""
         return {
             metric: {name: self._interval(resampled) for name, resampled in by_name.items()}
@@ -112,7 +125,7 @@ class _Result(Mapping):
     def _interval(self, resampled):
         return Interval(*percentile_interval(resampled, self.confidence_level))
 
-    def to_frame(self, subsets=False):
+    def to_frame(self, subsets: bool = False) -> pd.DataFrame:
         """Return the figures as a pandas DataFrame.
 
         Parameters
@@ -222,24 +235,24 @@ class STSResult(_Result):
         return self._figures[task].aggregated("spearman", self.aggregate)
 
     @property
-    def spearman(self):
+    def spearman(self) -> dict[str, float]:
         """Task -> Spearman's rho x 100."""
         return dict(self)
 
     @property
-    def pearson(self):
+    def pearson(self) -> dict[str, float]:
         """Task -> Pearson's r x 100."""
         return {
             task: figures.aggregated("pearson", self.aggregate) for task, figures in self._figures.items()
         }
 
     @property
-    def average(self):
+    def average(self) -> float:
         """Mean of Spearman's rho x 100 over the tasks."""
         return float(np.mean(list(self.values())))
 
     @property
-    def bootstrap_distribution(self):
+    def bootstrap_distribution(self) -> dict[str, dict[str, np.ndarray]]:
         """Metric -> task or ``"average"`` -> figures x 100 of the resamples, ndarray (n_resamples,)."""
         return {
             metric: {**by_task, "average": np.mean(list(by_task.values()), axis=0)}
@@ -315,7 +328,9 @@ class CalibratorComparison(Mapping):
         Name of the row that the others are compared with.
     """
 
-    def __init__(self, results, published=None, baseline=None):
+    def __init__(
+        self, results: Mapping[str, STSResult], published: Any = None, baseline: str | None = None
+    ) -> None:
         self.results = results
         self.published = published
         self.baseline = next(iter(results)) if baseline is None else baseline
@@ -329,7 +344,9 @@ class CalibratorComparison(Mapping):
     def __len__(self):
         return len(self.results)
 
-    def differences(self, baseline=None, metric="spearman"):
+    def differences(
+        self, baseline: str | None = None, metric: Literal["spearman", "pearson"] = "spearman"
+    ) -> dict[str, dict[str, Difference]]:
         """Return how much each calibrator gains over the baseline, with confidence intervals.
 
         The pairs of a resample are the same for all calibrators, so that the interval of a difference is
@@ -371,7 +388,7 @@ class CalibratorComparison(Mapping):
             }
         return differences
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame.
 
         Returns
@@ -405,9 +422,9 @@ class CalibratorComparison(Mapping):
         names = list(rows)
         published = self._published_rows()
         columns = list(next(iter(rows.values())))
-        values = [*rows.values(), *(row for _, row in published)]
+        cells = [*rows.values(), *(row for _, row in published)]
         index = pd.Index([*names, *(model for model, _ in published)], name="calibrator")
-        return pd.DataFrame(values, index=index, columns=columns)
+        return pd.DataFrame(cells, index=index, columns=columns)
 
     def _is_resampled(self):
         return all(result._is_resampled() for result in self.results.values())
