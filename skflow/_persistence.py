@@ -63,7 +63,8 @@ class VersionStamped:
     """Mixin that stamps pickles with skflow's version.
 
     To be placed left of :class:`sklearn.base.BaseEstimator`. The stamp is in the state only, never an
-    attribute of the estimator. A state of another version, or of none, is read with a warning.
+    attribute of the estimator. A state of another version, or of none, is read with a warning. Paths in the
+    state are strings.
 
     Warns
     -----
@@ -73,7 +74,12 @@ class VersionStamped:
     """
 
     def __getstate__(self):
-        return {**super().__getstate__(), _STAMP: __version__}
+        # A path of this system's class could not be read on another one, and skops would ask to trust it.
+        plain = {
+            name: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for name, value in super().__getstate__().items()
+        }
+        return {**plain, _STAMP: __version__}
 
     def __setstate__(self, state):
         state = dict(state)

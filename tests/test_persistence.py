@@ -31,6 +31,7 @@ from skflow.calibrators import (
     WhiteningCalibrator,
 )
 from skflow.calibrators._base import BaseCalibrator
+from skflow.embedders import BertEmbedder
 
 CALIBRATORS = [
     StandardNormalizationCalibrator(),
@@ -227,6 +228,18 @@ class TestSkops:
             assert all(name.startswith("skflow.calibrators.") for name in untrusted)
             again = skops.load(tmp_path / "estimator.skops", trusted=untrusted)
             np.testing.assert_array_equal(again.transform(X), estimator.transform(X))
+
+    def test_paths(self, tmp_path):
+        # pathlib's classes are neither skflow's own nor the same on every system.
+        skops = pytest.importorskip("skops.io")
+        embedder = BertEmbedder(tmp_path / "encoder", cache=tmp_path / "vectors.sqlite")
+        skops.dump(make_pipeline(embedder, WhiteningCalibrator()), tmp_path / "pipeline.skops")
+        untrusted = skops.get_untrusted_types(file=tmp_path / "pipeline.skops")
+        assert all(name.startswith("skflow.") for name in untrusted)
+        again = skops.load(tmp_path / "pipeline.skops", trusted=untrusted)[0]
+        assert again.model_name_or_path == str(tmp_path / "encoder")
+        assert again.cache == str(tmp_path / "vectors.sqlite")
+        assert embedder.model_name_or_path == tmp_path / "encoder"
 
 
 class TestSavePretrained:

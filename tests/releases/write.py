@@ -36,6 +36,9 @@ CALIBRATORS = {
         learning_rate=1e-5,
         random_state=0,
     ),
+    "flow_strength": NormalizingFlowCalibrator(
+        n_levels=2, n_steps=2, hidden_width=3, strength=0.5, learning_rate=1e-5, random_state=0
+    ),
 }
 
 
