@@ -42,6 +42,20 @@ class InconsistentSkflowVersionWarning(InconsistentVersionWarning):
         Version that reads.
     original_skflow_version : str
         Version that wrote, "unknown" where the file does not say.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skflow.exceptions import InconsistentSkflowVersionWarning
+    >>> warning = InconsistentSkflowVersionWarning(
+    ...     estimator_name="WhiteningCalibrator",
+    ...     current_skflow_version="0.2.0",
+    ...     original_skflow_version="0.1.0",
+    ... )
+    >>> print(str(warning)[:52])
+    This WhiteningCalibrator was saved by skflow 0.1.0 a
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", InconsistentSkflowVersionWarning)  # refuse to load such files
     """
 
     def __init__(
@@ -124,6 +138,17 @@ class SavePretrainedMixin:
             If a parameter or a fitted value is not of a kind that the format knows, a callable for instance.
         OSError
             If the files cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from skflow.calibrators import WhiteningCalibrator
+        >>> calibrator = WhiteningCalibrator().fit(np.array([[1.0], [3.0]]))
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     calibrator.save_pretrained(directory)
+        ...     WhiteningCalibrator.from_pretrained(directory).mean_
+        array([2.])
         """
         from safetensors.numpy import save
 
@@ -169,6 +194,16 @@ class SavePretrainedMixin:
         -----
         InconsistentSkflowVersionWarning
             If another version of skflow wrote it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from skflow.calibrators import WhiteningCalibrator
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     WhiteningCalibrator().fit(np.array([[1.0], [3.0]])).save_pretrained(directory)
+        ...     WhiteningCalibrator.from_pretrained(directory).transform([[4.0]])
+        array([[2.]])
         """
         directory = Path(directory)
         path = directory / CONFIG_NAME

@@ -56,7 +56,7 @@ def as_html(title, header, rows):
     Examples
     --------
     >>> from skflow._tables import as_html
-    >>> as_html("x 100", ["task"], [["<stsb>"]])[-55:]
+    >>> as_html("x 100", ["task"], [["<stsb>"]])[-61:]
     '</thead><tbody><tr><td>&lt;stsb&gt;</td></tr></tbody></table>'
     """
 

@@ -235,6 +235,17 @@ def pair_cosines(Z: ArrayLike | scipy.sparse.sparray) -> np.ndarray:
     -------
     cosines : ndarray of shape (n_pairs,), dtype float64
         From -1 to 1; 0 where one of the two vectors is zero.
+
+    Raises
+    ------
+    ValueError
+        If `Z` is not a finite 2-D array.
+
+    Examples
+    --------
+    >>> from skflow.similarity import pair_cosines
+    >>> pair_cosines([[1, 0], [1, 1], [0, 2], [2, 2]])  # (1, 0) with (0, 2), (1, 1) with (2, 2)
+    array([0., 1.])
     """
     Z = check_array(Z, accept_sparse="csr", dtype=np.float64, input_name="the encoder's output")
     n_pairs = Z.shape[0] // 2

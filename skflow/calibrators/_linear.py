@@ -48,6 +48,14 @@ class LinearCalibrator(BaseCalibrator):
         ValueError
             If X or sample_weight is not finite, not of the right shape, or all weights are zero, or if a
             parameter of the calibrator does not suit X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skflow.calibrators import StandardNormalizationCalibrator
+        >>> calibrator = StandardNormalizationCalibrator()
+        >>> calibrator.fit(np.array([[1.0], [3.0]]), sample_weight=[3, 1]).mean_
+        array([1.5])
         """
         return self._accumulate(X, sample_weight, reset=True, is_all=True)
 
@@ -78,6 +86,16 @@ class LinearCalibrator(BaseCalibrator):
         ------
         ValueError
             As in `fit`; what was learned before is then still there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skflow.calibrators import StandardNormalizationCalibrator
+        >>> calibrator = StandardNormalizationCalibrator()
+        >>> for piece in (np.array([[1.0], [3.0]]), np.array([[5.0]])):
+        ...     calibrator = calibrator.partial_fit(piece)
+        >>> calibrator.mean_
+        array([3.])
         """
         return self._accumulate(X, sample_weight, reset=not hasattr(self, "n_samples_seen_"))
 

@@ -52,9 +52,13 @@ class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
     >>> import numpy as np
     >>> from skflow.calibrators import StandardNormalizationCalibrator
     >>> X = np.array([[1.0, 10.0, 7.0], [3.0, 30.0, 7.0]])
-    >>> StandardNormalizationCalibrator().fit_transform(X)
+    >>> calibrator = StandardNormalizationCalibrator().fit(X)
+    >>> calibrator.transform(X)
     array([[-1., -1.,  0.],
            [ 1.,  1.,  0.]])
+
+    >>> calibrator.inverse_transform(calibrator.transform([[2.0, 20.0, 7.0]]))
+    array([[ 2., 20.,  7.]])
     """
 
     _fitted_shapes: ClassVar[dict] = {

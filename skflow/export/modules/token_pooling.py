@@ -36,6 +36,17 @@ class TokenPooling(FullPrecision, Module):
     ------
     ValueError
         If `pooling` is unknown.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skflow.export.modules import TokenPooling
+    >>> features = {
+    ...     "token_embeddings": torch.tensor([[[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]]),
+    ...     "attention_mask": torch.tensor([[1, 1, 0]]),
+    ... }
+    >>> TokenPooling(2, "mean")(features)["sentence_embedding"]
+    tensor([[2., 3.]])
     """
 
     config_keys = ["n_features", "pooling", "exclude_special_tokens"]  # noqa: RUF012

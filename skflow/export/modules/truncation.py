@@ -14,6 +14,13 @@ class Truncation(Module):
     ----------
     n_features : int
         How many to keep.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skflow.export.modules import Truncation
+    >>> Truncation(2)({"sentence_embedding": torch.tensor([[1.0, 2.0, 3.0]])})["sentence_embedding"]
+    tensor([[1., 2.]])
     """
 
     config_keys = ["n_features"]  # noqa: RUF012 - sentence-transformers' convention
