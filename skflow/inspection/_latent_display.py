@@ -9,23 +9,26 @@ import scipy.stats
 from numpy.typing import ArrayLike
 
 from ._normality import ks_statistic
-from ._plotting import COLORS, estimator_name, import_pyplot, style, vectors
+from ._plotting import COLORS, Display, estimator_name, free_colors, import_pyplot, style, vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class LatentDistributionDisplay:
+class LatentDistributionDisplay(Display):
     """Histograms of the features of vectors against the standard Gaussian.
 
     Every feature has a histogram. The line is the median of their densities, the band holds nine features of
     ten. Use `from_estimator` or `from_predictions` to make one; all parameters are stored as attributes.
 
+    What a flow of a strength below 1 returns is no latent any more: its features have a part of the spectrum
+    back.
+
     Parameters
     ----------
     vectors : ndarray of shape (n_samples, n_features)
         Vectors, usually a latent.
-    name : str
+    name : str, default="latent"
         Name in the legend.
 
     Attributes
@@ -50,7 +53,13 @@ class LatentDistributionDisplay:
     >>> import numpy as np
     >>> from skflow.inspection import LatentDistributionDisplay
     >>> Z = np.random.RandomState(0).standard_normal((1000, 4))
-    >>> display = LatentDistributionDisplay.from_predictions(Z)  # doctest: +SKIP
+    >>> display = LatentDistributionDisplay.from_predictions(Z)
+
+    >>> from skflow.calibrators import StandardNormalizationCalibrator
+    >>> calibrator = StandardNormalizationCalibrator().fit(Z)
+    >>> display = LatentDistributionDisplay.from_estimator(calibrator, Z)
+    >>> display.plot(bins=30).name
+    'StandardNormalizationCalibrator'
     """
 
     def __init__(self, *, vectors: np.ndarray, name: str = "latent") -> None:
@@ -165,10 +174,13 @@ class LatentDistributionDisplay:
         -------
         display : LatentDistributionDisplay
             Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = self._start(ax)
         edges = np.linspace(-4, 4, bins + 1)
         centers = (edges[:-1] + edges[1:]) / 2
         counts = np.stack([np.histogram(column, edges)[0] for column in self.vectors.T])
@@ -176,7 +188,7 @@ class LatentDistributionDisplay:
             counts / (len(self.vectors) * (edges[1] - edges[0])), [5, 50, 95], axis=0
         )
         ks = float(np.median(ks_statistic(self.vectors)))
-        color = COLORS[len(ax.collections) % len(COLORS)]
+        color = COLORS[free_colors(ax)[0]]
         label = f"{self.name} (median KS {ks:.3f})"
         options = style({"color": color, "linewidth": 2, "label": label}, line_kwargs)
         (self.line_,) = ax.plot(centers, middle, **options)
@@ -192,6 +204,4 @@ class LatentDistributionDisplay:
         # Room for the legend above the peaks.
         ax.set(xlim=(-4, 4), ylim=(0, 1.5 * max(high.max(), 0.4, ax.get_ylim()[1] / 1.5)))
         ax.legend(loc="upper right")
-        self.ax_ = ax
-        self.figure_ = ax.figure
         return self

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from ..similarity import check_pairs
 from ._lexical import lexical_overlap
-from ._plotting import COLORS, estimator_name, import_pyplot, named, sample_rows, style
+from ._plotting import COLORS, Display, estimator_name, import_pyplot, named, sample_rows, style
 
 if TYPE_CHECKING:
     from ._lexical import LexicalOverlap
 
 
-class LexicalOverlapDisplay:
+class LexicalOverlapDisplay(Display):
     """Edit distance of sentence pairs against their similarity, one panel for each similarity.
 
     Pairs within an edit distance are marked, as in Figure 2 of Li et al. (2020, arXiv:2011.05864). Use
@@ -48,9 +48,14 @@ class LexicalOverlapDisplay:
     --------
     >>> from skflow.inspection import LexicalOverlapDisplay
     >>> pairs = [("a cat sat", "a cat sat"), ("a cat sat", "a cat ran"), ("a cat", "it rains now")]
-    >>> display = LexicalOverlapDisplay.from_predictions(  # doctest: +SKIP
-    ...     pairs, [1.0, 0.9, 0.2], [5.0, 2.0, 0.0]
-    ... )
+    >>> display = LexicalOverlapDisplay.from_predictions(pairs, [1.0, 0.9, 0.2], [5.0, 2.0, 0.0])
+
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from skflow.similarity import CosineSimilarityRegressor
+    >>> model = CosineSimilarityRegressor(TfidfVectorizer()).fit(pairs)
+    >>> display = LexicalOverlapDisplay.from_estimator(model, pairs, [5.0, 2.0, 0.0])
+    >>> display.plot().result.n_pairs
+    3
     """
 
     def __init__(self, *, similarity: dict[str, np.ndarray], result: LexicalOverlap) -> None:
@@ -193,20 +198,14 @@ class LexicalOverlapDisplay:
         """
         plt = import_pyplot(f"{type(self).__name__}.plot")
         n_panels = len(self.similarity)
-        if ax is None:
-            _, ax = plt.subplots(figsize=(3.2 * n_panels, 3.8), layout="constrained")
-        if isinstance(ax, plt.Axes):
-            ax.axis("off")
-            grid = ax.get_subplotspec().subgridspec(1, n_panels) if ax.get_subplotspec() else None
-            if grid is None:
-                raise ValueError("ax must be part of a grid of axes, as pyplot.subplots makes, to be divided")
-            self.axes_ = grid.subplots(sharey=True, squeeze=False)[0]
-            self.ax_ = ax
+        if ax is None or isinstance(ax, plt.Axes):
+            ax = self._start(ax, figsize=(3.2 * n_panels, 3.8))
+            self.axes_ = _panels(ax, n_panels)
         else:
             self.axes_ = np.asarray(ax).ravel()
             if len(self.axes_) != n_panels:
                 raise ValueError(f"ax holds {len(self.axes_)} axes; expected {n_panels}, one for each panel")
-            self.ax_ = self.axes_[0]
+            self._start(self.axes_[0])
         distances, limit = self.result.distances, self.result.max_distance
         close = np.zeros(len(distances), dtype=bool) if limit is None else distances <= limit
         rows = sample_rows(len(distances), subsample, random_state)
@@ -230,6 +229,21 @@ class LexicalOverlapDisplay:
         if limit is not None:
             self.close_[-1].set_label(f"at most {limit:g} {unit}")
             self.others_[-1].set_label(f"more than {limit:g}")
-            self.axes_[-1].legend(loc="upper left", markerscale=1.6, framealpha=0.9)
-        self.figure_ = self.ax_.figure
+            handles = [self.close_[-1], self.others_[-1]]
+            self.axes_[-1].legend(handles=handles, loc="upper left", markerscale=1.6, framealpha=0.9)
+            self.axes_[-1].set_ylim(top=1.3 * max(1, distances.max()))  # room for the legend above the points
         return self
+
+
+def _panels(ax, n_panels):
+    """Divide axes into panels that share their ordinate."""
+    if n_panels == 1:
+        return np.array([ax])
+    ax.axis("off")
+    width = 1 / (n_panels + 0.06 * (n_panels - 1))
+    panels = []
+    for i in range(n_panels):
+        panel = ax.inset_axes((1.06 * i * width, 0, width, 1), sharey=panels[0] if panels else None)
+        panel.tick_params(labelleft=i == 0)
+        panels.append(panel)
+    return np.array(panels)

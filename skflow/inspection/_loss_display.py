@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._plotting import COLORS, finite_vector, import_pyplot, style
+from ._plotting import COLORS, Display, finite_vector, free_colors, import_pyplot, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class LossCurveDisplay:
+class LossCurveDisplay(Display):
     """Loss of a flow at every update, and its moving average.
 
     Use `from_estimator` or `from_predictions` to make one; all parameters are stored as attributes.
@@ -25,6 +25,8 @@ class LossCurveDisplay:
         Loss of each batch in bits per dimension.
     validation_loss : ndarray of shape (n_epochs,), default=None
         Loss of the held-out rows after each epoch, in bits per dimension.
+    name : str, default=None
+        Name in the legend, to tell several curves on the same axes apart.
 
     Attributes
     ----------
@@ -42,18 +44,29 @@ class LossCurveDisplay:
     Examples
     --------
     >>> from skflow.inspection import LossCurveDisplay
-    >>> display = LossCurveDisplay.from_predictions([3.0, 2.0, 1.5, 1.2])  # doctest: +SKIP
+    >>> display = LossCurveDisplay.from_predictions([3.0, 2.0, 1.5, 1.2])
+
+    >>> import numpy as np
+    >>> from skflow.calibrators import NormalizingFlowCalibrator
+    >>> X = np.random.RandomState(0).standard_normal((500, 4)) + 1
+    >>> display = LossCurveDisplay.from_estimator(NormalizingFlowCalibrator(random_state=0).fit(X))
+    >>> display.plot(window=2).loss_curve.shape
+    (8,)
     """
 
-    def __init__(self, *, loss_curve: np.ndarray, validation_loss: np.ndarray | None = None) -> None:
+    def __init__(
+        self, *, loss_curve: np.ndarray, validation_loss: np.ndarray | None = None, name: str | None = None
+    ) -> None:
         self.loss_curve = loss_curve
         self.validation_loss = validation_loss
+        self.name = name
 
     @classmethod
     def from_estimator(
         cls,
         estimator: Any,
         *,
+        name: str | None = None,
         window: int | None = None,
         ax: Axes | None = None,
         line_kwargs: dict[str, Any] | None = None,
@@ -64,6 +77,8 @@ class LossCurveDisplay:
         ----------
         estimator : estimator
             Fitted `NormalizingFlowCalibrator`, or a Pipeline that ends in one.
+        name : str, default=None
+            Name in the legend, to tell several curves on the same axes apart.
         window : int, default=None
             Updates that the moving average spans; None takes a twentieth of them.
         ax : matplotlib Axes, default=None
@@ -90,7 +105,9 @@ class LossCurveDisplay:
         scores = np.asarray(getattr(flow, "validation_scores_", ()))
         # From nats a row to the unit of the loss.
         loss = -scores / (flow.n_features_in_ * math.log(2)) if len(scores) else None
-        return cls.from_predictions(flow.loss_curve_, loss, window=window, ax=ax, line_kwargs=line_kwargs)
+        return cls.from_predictions(
+            flow.loss_curve_, loss, name=name, window=window, ax=ax, line_kwargs=line_kwargs
+        )
 
     @classmethod
     def from_predictions(
@@ -98,6 +115,7 @@ class LossCurveDisplay:
         loss_curve: ArrayLike,
         validation_loss: ArrayLike | None = None,
         *,
+        name: str | None = None,
         window: int | None = None,
         ax: Axes | None = None,
         line_kwargs: dict[str, Any] | None = None,
@@ -110,7 +128,7 @@ class LossCurveDisplay:
             Loss of each batch in bits per dimension.
         validation_loss : array-like of shape (n_epochs,), default=None
             Loss of held-out rows after each epoch, in bits per dimension.
-        window, ax, line_kwargs
+        name, window, ax, line_kwargs
             As in `from_estimator`.
 
         Returns
@@ -128,7 +146,8 @@ class LossCurveDisplay:
         import_pyplot(f"{cls.__name__}.from_predictions")
         if validation_loss is not None:
             validation_loss = finite_vector(validation_loss, "validation_loss")
-        display = cls(loss_curve=finite_vector(loss_curve, "loss_curve"), validation_loss=validation_loss)
+        loss_curve = finite_vector(loss_curve, "loss_curve")
+        display = cls(loss_curve=loss_curve, validation_loss=validation_loss, name=name)
         return display.plot(ax, window=window, line_kwargs=line_kwargs)
 
     def plot(
@@ -145,20 +164,26 @@ class LossCurveDisplay:
         -------
         display : LossCurveDisplay
             Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = self._start(ax)
         n = len(self.loss_curve)
         window = max(1, n // 20) if window is None else window
         if not 1 <= window <= n:
             raise ValueError(f"window must be from 1 to the number of updates, {n}, got {window!r}")
         updates = np.arange(1, n + 1)
-        defaults = {"color": COLORS[5], "linewidth": 1, "label": "a batch, before its update"}
+        own, other, *_ = (COLORS[number] for number in free_colors(ax))
+        prefix = "" if self.name is None else f"{self.name}: "
+        label = f"{prefix}a batch, before its update"
+        defaults = {"color": own, "alpha": 0.45, "linewidth": 1, "label": label}
         (self.line_,) = ax.plot(updates, self.loss_curve, **style(defaults, line_kwargs))
         average = np.convolve(self.loss_curve, np.full(window, 1 / window), mode="valid")
         (self.average_,) = ax.plot(
-            updates[window - 1 :], average, color=COLORS[0], linewidth=2, label=f"mean of {window}"
+            updates[window - 1 :], average, color=own, linewidth=2, label=f"{prefix}mean of {window} batches"
         )
         self.validation_ = None
         if self.validation_loss is not None:
@@ -166,14 +191,12 @@ class LossCurveDisplay:
             (self.validation_,) = ax.plot(
                 epochs * n / len(epochs),
                 self.validation_loss,
-                color=COLORS[1],
+                color=other,
                 linestyle="--",
                 marker="o",
                 markersize=4,
-                label="held-out rows, after each epoch",
+                label=f"{prefix}held-out rows, after each epoch",
             )
         ax.set(xlabel="Update (number)", ylabel="Loss (bits per dimension)")
         ax.legend(loc="upper right")
-        self.ax_ = ax
-        self.figure_ = ax.figure
         return self

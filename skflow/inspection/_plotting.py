@@ -9,9 +9,31 @@ from sklearn.utils import check_array, check_random_state, column_or_1d
 # Okabe and Ito's colours, which people of all kinds of colour vision tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # For those who see no colours at all.
-LINE_STYLES = ("-", "--", "-.", ":")
+LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)), (0, (1, 4)))
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 _ALIASES = {"c": "color", "ls": "linestyle", "lw": "linewidth", "linewidths": "linewidth", "ms": "markersize"}
+
+
+class Display:
+    """Base class of displays: where they are drawn."""
+
+    def _start(self, ax, figsize=None):
+        """Keep the axes to draw on, of a new figure if `ax` is None, and return them."""
+        plt = import_pyplot(f"{type(self).__name__}.plot")
+        if ax is None:
+            _, ax = plt.subplots(figsize=figsize, layout="constrained")
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return ax
+
+
+def free_colors(ax):
+    """Return the numbers of `COLORS` in the order to take them: first those that nothing on the axes has."""
+    from matplotlib.colors import to_hex
+
+    artists = [*(line.get_color() for line in ax.lines), *(c.get_facecolor()[:1] for c in ax.collections)]
+    taken = {to_hex(np.ravel(color) if not isinstance(color, str) else color) for color in artists}
+    return sorted(range(len(COLORS)), key=lambda i: COLORS[i].lower() in taken)
 
 
 def import_pyplot(caller) -> Any:

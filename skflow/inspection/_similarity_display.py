@@ -13,8 +13,10 @@ from ..metrics import spearman_score
 from ._plotting import (
     COLORS,
     MARKERS,
+    Display,
     estimator_name,
     finite_vector,
+    free_colors,
     import_pyplot,
     named,
     sample_rows,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class SimilarityDisplay:
+class SimilarityDisplay(Display):
     """Scatter plot of similarity against gold scores, with the density of both at the margins.
 
     Use `from_estimator` or `from_predictions` to make one. All parameters are stored as attributes.
@@ -60,7 +62,15 @@ class SimilarityDisplay:
     --------
     >>> from skflow.inspection import SimilarityDisplay
     >>> y_pred = {"raw": [0.9, 0.8, 0.95], "calibrated": [0.1, 0.5, 0.9]}
-    >>> display = SimilarityDisplay.from_predictions([0, 2, 5], y_pred)  # doctest: +SKIP
+    >>> display = SimilarityDisplay.from_predictions([0, 2, 5], y_pred)
+
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from skflow.similarity import CosineSimilarityRegressor
+    >>> pairs = [("a cat", "a cat"), ("the cat sleeps", "the dog sleeps"), ("a cat", "no dog")]
+    >>> model = CosineSimilarityRegressor(TfidfVectorizer()).fit(pairs)
+    >>> display = SimilarityDisplay.from_estimator(model, pairs, [5, 3, 0])
+    >>> display.plot(subsample=None).y_pred["CosineSimilarityRegressor"].round(2)
+    array([1.  , 0.73, 0.  ])
     """
 
     def __init__(self, *, y_true: np.ndarray, y_pred: dict[str, np.ndarray]) -> None:
@@ -177,21 +187,26 @@ class SimilarityDisplay:
         -------
         display : SimilarityDisplay
             Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = self._start(ax)
         rows = sample_rows(len(self.y_true), subsample, random_state)
         self.ax_gold_ = ax.inset_axes((0, 1.02, 1, 0.18), sharex=ax)
         self.ax_similarity_ = ax.inset_axes((1.02, 0, 0.18, 1), sharey=ax)
+        colors = free_colors(ax)
         self.gold_density_ = _density(self.ax_gold_, self.y_true, "x", "0.4", None)
         self.scatter_, self.density_ = [], []
         for i, (name, values) in enumerate(self.y_pred.items()):
-            color = COLORS[i % len(COLORS)]
+            number = colors[i % len(colors)]
+            color = COLORS[number]
             rho = 100 * spearman_score(self.y_true, values)
             defaults = {
                 "color": color,
-                "marker": MARKERS[i % len(MARKERS)],
+                "marker": MARKERS[number],
                 "s": 14,
                 "alpha": 0.5,
                 "linewidth": 0,
@@ -204,8 +219,6 @@ class SimilarityDisplay:
         ax.legend(loc="lower right", markerscale=1.6, framealpha=0.9)
         for margin in (self.ax_gold_, self.ax_similarity_):
             margin.axis("off")
-        self.ax_ = ax
-        self.figure_ = ax.figure
         return self
 
 

@@ -9,13 +9,23 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from ._plotting import COLORS, LINE_STYLES, estimator_name, import_pyplot, named, style, vectors
+from ._plotting import (
+    COLORS,
+    LINE_STYLES,
+    Display,
+    estimator_name,
+    free_colors,
+    import_pyplot,
+    named,
+    style,
+    vectors,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class SingularValueDisplay:
+class SingularValueDisplay(Display):
     """Share of every singular direction in the squared length of vectors.
 
     A cloud that is the same in all directions has a horizontal line at 1 / d; a narrow cone starts high and
@@ -49,7 +59,13 @@ class SingularValueDisplay:
     >>> import numpy as np
     >>> from skflow.inspection import SingularValueDisplay
     >>> X = np.random.RandomState(0).standard_normal((1000, 4)) + 1
-    >>> display = SingularValueDisplay.from_predictions(X)  # doctest: +SKIP
+    >>> display = SingularValueDisplay.from_predictions(X)
+
+    >>> from skflow.calibrators import StandardNormalizationCalibrator
+    >>> calibrator = StandardNormalizationCalibrator().fit(X)
+    >>> display = SingularValueDisplay.from_estimator(calibrator, X)
+    >>> display.plot().n_features
+    4
     """
 
     def __init__(self, *, shares: dict[str, np.ndarray], n_features: int) -> None:
@@ -126,9 +142,9 @@ class SingularValueDisplay:
         shares, n_features = {}, 1
         for name, values in named(X, "vectors").items():
             Z = vectors(values, name)
-            squares = scipy.linalg.svdvals(Z) ** 2
-            if not squares.any():
+            if not Z.any():
                 raise ValueError(f"{name} are all zero: they have no spectrum")
+            squares = scipy.linalg.svdvals(Z / np.abs(Z).max()) ** 2
             shares[name], n_features = squares / squares.sum(), max(n_features, Z.shape[1])
         return cls(shares=shares, n_features=n_features).plot(ax, line_kwargs=line_kwargs)
 
@@ -144,16 +160,21 @@ class SingularValueDisplay:
         -------
         display : SingularValueDisplay
             Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = self._start(ax)
         self.lines_ = []
+        colors = free_colors(ax)
         lowest = 1e-3 / self.n_features  # what lies below is rounding
         for i, (name, values) in enumerate(self.shares.items()):
+            number = colors[i % len(colors)]
             defaults = {
-                "color": COLORS[i % len(COLORS)],
-                "linestyle": LINE_STYLES[i % len(LINE_STYLES)],
+                "color": COLORS[number],
+                "linestyle": LINE_STYLES[number],
                 "linewidth": 2,
                 "label": f"{name} (first: {100 * values[0]:.1f}%)",
             }
@@ -163,8 +184,8 @@ class SingularValueDisplay:
             100 / self.n_features, color="0.5", linewidth=1, linestyle=(0, (1, 2)), label="all equal"
         )
         ax.set(xscale="log", yscale="log")
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.yaxis.set_major_formatter("{x:g}")
         ax.set(xlabel="Singular direction (number)", ylabel="Share of squared length (%)")
         ax.legend(loc="lower left")
-        self.ax_ = ax
-        self.figure_ = ax.figure
         return self

@@ -241,3 +241,48 @@ def test_importing_the_package_loads_neither_matplotlib_nor_the_extras():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["similarity", "latent", "spectrum", "frequency", "loss"])
+def test_two_on_the_same_axes_have_colours_of_their_own(name, tiny, models, Z, gold, axes):
+    from matplotlib.colors import to_hex
+
+    make = makers(tiny, models, Z, gold)[name]
+    attributes = ("scatter_", "line_", "lines_", "average_", "validation_")
+
+    def colors():
+        display = make(axes)
+        found = [np.atleast_1d(getattr(display, a, [])).tolist() for a in attributes]
+        artists = [artist for each in found for artist in each]
+        return {to_hex(a.get_color() if hasattr(a, "get_color") else a.get_facecolor()[0]) for a in artists}
+
+    first, second = colors(), colors()
+    assert first
+    assert second
+    assert not first & second
+
+
+def test_names_of_loss_curves(axes):
+    for name in ("one", "two"):
+        LossCurveDisplay.from_predictions([3.0, 2.0], [1.5], name=name, ax=axes)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert [label.split(":")[0] for label in labels] == ["one"] * 3 + ["two"] * 3
+
+
+def test_lexical_on_axes_without_a_grid(gold):
+    pytest.importorskip("rapidfuzz")
+    import matplotlib.pyplot as plt
+
+    axes = plt.figure().add_axes((0.1, 0.1, 0.8, 0.7))
+    display = LexicalOverlapDisplay.from_predictions(PAIRS, gold, ax=axes)
+    assert display.axes_.tolist() == [display.ax_] == [axes]
+    display = LexicalOverlapDisplay.from_predictions(PAIRS, {"a": gold, "b": -gold}, gold, ax=axes)
+    assert len(display.axes_) == 3
+    assert display.ax_ is axes
+    display.figure_.canvas.draw()
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e250])
+def test_spectrum_at_any_scale(Z, scale, axes):
+    shares = [SingularValueDisplay.from_predictions(X, ax=axes).shares["vectors"] for X in (Z, scale * Z)]
+    np.testing.assert_allclose(*shares, rtol=1e-12)
