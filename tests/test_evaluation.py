@@ -204,6 +204,11 @@ def test_bad_arguments(home, arguments, message):
         evaluate_sts(tfidf(), **{"tasks": "stsb", "data_home": home, **arguments})
 
 
+def test_tasks_that_are_no_names():
+    with pytest.raises(TypeError, match=r"tasks must be 'all' or some of \['sts12', .*got None"):
+        evaluate_sts(tfidf(), None)
+
+
 def test_glue_has_no_test_split_to_score(tmp_path):
     for split in ("train", "dev"):
         write(tmp_path / f"STS-B/{split}.tsv", glue_lines(pairs(split, 9)))
@@ -434,6 +439,7 @@ def test_intervals_of_pairs_that_are_too_few_are_nan():
     [
         ({"n_resamples": -1}, ValueError, "n_resamples == -1, must be >= 0"),
         ({"n_resamples": 10.5}, TypeError, "n_resamples must be an instance of"),
+        ({"n_resamples": True}, TypeError, "n_resamples must be a number of resamples"),
         ({"confidence_level": 0}, ValueError, "confidence_level == 0, must be > 0"),
         ({"confidence_level": 95}, ValueError, "confidence_level == 95, must be < 1"),
         ({"random_state": "seed"}, ValueError, "cannot be used to seed"),
@@ -528,6 +534,10 @@ def test_auc_of_a_subset_with_pairs_of_one_kind_is_nan():
         ([1, 2, 3, np.nan], {}, "y contains NaN"),
         ([1, 2, 3, 4], {"subset": ["a"]}, "inconsistent numbers of samples"),
         ([1, 2, 3, 4], {"aggregate": "sum"}, "aggregate must be one of"),
+        ([1, 2, 3, 4], {"subset": ["a", "a", None, "b"]}, r"subset\[2\] is missing"),
+        ([1, 2, 3, 4], {"subset": [0.0, np.nan, 1.0, 1.0]}, r"subset\[1\] is missing"),
+        ([True, False, None, True], {"metric": "auc"}, "needs y of booleans"),
+        ([1, 0, np.nan, 1], {"metric": "auc"}, "needs y of booleans"),
         ([1, 2, 3, 4], {"fit_on": "all"}, "fit_on must be"),
     ],
 )

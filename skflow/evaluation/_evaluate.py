@@ -1,6 +1,6 @@
 """Scores of encoders and calibrators on sentence pairs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Literal
@@ -199,9 +199,12 @@ def evaluate_pairs(
     first, second = check_pairs(pairs, name="pairs")
     subset = np.full(len(first), "all", dtype=object) if subset is None else column_or_1d(subset)
     check_consistent_length(first, y, subset)
+    missing = [i for i, name in enumerate(subset.tolist()) if name is None or name != name]
+    if missing:
+        raise ValueError(f"subset[{missing[0]}] is missing; give every pair the name of a subset")
     y = column_or_1d(y)
     if metric == "auc":
-        values = set(np.unique(y).tolist())
+        values = set(y.tolist())
         if values not in ({0, 1}, {-1, 1}):
             raise ValueError(f"metric='auc' needs y of booleans, 0 and 1, or -1 and 1, got {values}")
     else:
@@ -346,6 +349,8 @@ def _check_choice(name, value, choices):
 
 
 def _check_resampling(n_resamples, confidence_level):
+    if isinstance(n_resamples, bool | np.bool_):
+        raise TypeError(f"n_resamples must be a number of resamples, 0 for none, got {n_resamples}")
     check_scalar(n_resamples, "n_resamples", Integral, min_val=0)
     check_scalar(
         confidence_level, "confidence_level", Real, min_val=0, max_val=1, include_boundaries="neither"
@@ -355,6 +360,8 @@ def _check_resampling(n_resamples, confidence_level):
 def _check_tasks(tasks):
     if isinstance(tasks, str):
         tasks = TASKS if tasks == "all" else (tasks,)
+    if not isinstance(tasks, Iterable):
+        raise TypeError(f"tasks must be 'all' or some of {list(TASKS)}, got {tasks!r}")
     tasks = list(dict.fromkeys(tasks))
     if not tasks:
         raise ValueError(f"tasks is empty; give 'all' or some of {list(TASKS)}")
