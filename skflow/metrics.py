@@ -176,7 +176,8 @@ def partition_isotropy(X: ArrayLike) -> float:
     1.0
     """
     X = _check(X, min_samples=1)
-    _, directions = scipy.linalg.eigh(X.T @ X)
+    scaled = X / 2.0 ** np.frexp(np.abs(X).max())[1]  # the products may neither overflow nor vanish
+    _, directions = scipy.linalg.eigh(scaled.T @ scaled)
     projected = X @ directions
     log_z = [scipy.special.logsumexp(sign * projected, axis=0) for sign in (1, -1)]
     return float(np.exp(np.min(log_z) - np.max(log_z)))

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
+from ..calibrators._input_scaling import common_scale
 from ..metrics import average_cosine, effective_rank, partition_isotropy
 from ._normality import measure_normality
 from ._tables import Table
@@ -149,7 +150,8 @@ class IsotropyReport(Mapping, Table):
 
 def _measure(Z):
     Z = np.asarray(Z, dtype=np.float64)
-    squares = scipy.linalg.svdvals(Z) ** 2
+    directions = Z / common_scale(Z)  # whose squares neither overflow nor vanish
+    squares = scipy.linalg.svdvals(directions) ** 2
     share = float("nan")
     if squares[0] > 0:
         share = float(squares[0] / squares.sum())
@@ -161,10 +163,10 @@ def _measure(Z):
     if np.isnan(figures.ks_shape).all():
         warnings.warn("shape is undefined: every feature is constant", UndefinedMetricWarning, stacklevel=3)
     return Isotropy(
-        average_cosine=average_cosine(Z),
+        average_cosine=average_cosine(directions),
         partition_isotropy=partition_isotropy(Z),
         top_singular_share=share,
-        effective_rank=effective_rank(Z, center=True),
+        effective_rank=effective_rank(directions, center=True),
         median_ks=float(np.median(figures.ks)),
         median_ks_shape=_median(figures.ks_shape),
         median_abs_skewness=_median(np.abs(figures.skewness)),

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
+from ..calibrators._input_scaling import common_scale
+
 # The spread of a constant feature is not quite zero after rounding.
 _ROUNDING = 1e-6
 
@@ -99,11 +101,13 @@ def normality(X: ArrayLike) -> Normality:
 
 def measure_normality(X):
     """Do what `normality` does for a finite float64 array, without a warning."""
-    mean, std = X.mean(axis=0), X.std(axis=0)
-    Z = (X - mean) / np.where(std <= _ROUNDING * np.abs(mean), np.nan, std)
+    scale = common_scale(X)  # squares may neither overflow nor vanish
+    scaled = X / scale
+    mean, std = scaled.mean(axis=0), scaled.std(axis=0)
+    Z = (scaled - mean) / np.where(std <= _ROUNDING * np.abs(mean), np.nan, std)
     return Normality(
-        mean=mean,
-        std=std,
+        mean=mean * scale,
+        std=std * scale,
         ks=ks_statistic(X),
         ks_shape=ks_statistic(Z),
         skewness=np.mean(Z**3, axis=0),

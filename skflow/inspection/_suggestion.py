@@ -54,7 +54,7 @@ def suggest_calibrator(
         Their similarity as judged by people.
     calibrators : mapping of str to estimator, default=None
         Candidates by name. None takes standard normalization, NATSV with 1 and with 6 directions (where there
-        are more features), whitening, and the flow.
+        are more features), whitening, whole and of the strength that it chooses itself, and the flow.
     extra_sentences : sequence of str, default=None
         Unlabelled text that encoder and calibrators are fitted on besides the sentences of `pairs`, such as
         the text that they will be used on: whitening and the flow want several times as many sentences as
@@ -199,6 +199,11 @@ class CalibratorSuggestion(Table):
             )
         best = max(self.interval, key=lambda name: np.nan_to_num(self.spearman[name], nan=-np.inf))
         low, high = self.interval[best]
+        if np.isnan([self.spearman["passthrough"], low, high]).any():
+            return (
+                "Leave the vectors as they are. Some correlations are undefined, because the similarities of "
+                f"all {self.n_pairs} pairs, or of all in a resample, are the same: nothing follows from that."
+            )
         harmful = [name for name, (_, top) in self.interval.items() if top < 0]
         return (
             f"Leave the vectors as they are. The best candidate, {best}, changes rho x 100 from "
@@ -226,7 +231,12 @@ def _candidates(n_features):
     for n in (1, 6):
         if n < n_features:
             candidates[f"NATSV({n})"] = NATSVCalibrator(n_components=n)
-    return {**candidates, "whitening": WhiteningCalibrator(), "flow": NormalizingFlowCalibrator()}
+    return {
+        **candidates,
+        "whitening": WhiteningCalibrator(),
+        "whitening, auto": WhiteningCalibrator(strength="auto"),
+        "flow": NormalizingFlowCalibrator(),
+    }
 
 
 def _resampled_differences(gold, similarities, n_resamples, rng):

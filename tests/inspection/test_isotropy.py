@@ -82,3 +82,19 @@ def test_table(X):
     assert len(repr(report).splitlines()) == 4
     pytest.importorskip("pandas")
     assert report.to_frame().loc["SN", "effective rank"] == report["SN"].effective_rank
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_any_scale(rng, scale):
+    X = rng.standard_normal((60, 4)) + 1
+    expected, found = isotropy_report(X)["raw"], isotropy_report(scale * X)["raw"]
+    for name in (
+        "average_cosine",
+        "top_singular_share",
+        "effective_rank",
+        "median_ks_shape",
+        "median_abs_skewness",
+    ):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9)
+    # Z(c) becomes n for vectors without length, and the largest exponent alone counts for very long ones.
+    assert found.partition_isotropy == pytest.approx(1 if scale < 1 else 0)

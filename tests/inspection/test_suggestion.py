@@ -85,13 +85,14 @@ def test_default_candidates_and_the_same_seed(rng, lookup):
     first, second = (
         suggest_calibrator(lookup(Z), pairs, gold, n_resamples=100, random_state=3) for _ in range(2)
     )
-    assert list(first.interval) == ["SN", "NATSV(1)", "NATSV(6)", "whitening", "flow"]
+    assert list(first.interval) == ["SN", "NATSV(1)", "NATSV(6)", "whitening", "whitening, auto", "flow"]
     assert first.interval == second.interval
     assert first.name in repr(first)
     assert list(suggest_calibrator(lookup(Z[:, :3]), pairs, gold, n_resamples=100).interval) == [
         "SN",
         "NATSV(1)",
         "whitening",
+        "whitening, auto",
         "flow",
     ]
 
@@ -121,3 +122,15 @@ def test_a_constant_similarity_is_never_advised(rng, lookup):
         result = suggest_calibrator(lookup(Z), pairs, gold, flat, n_resamples=100, random_state=0)
     assert result.name == "passthrough"
     assert "best candidate, SN" in result.reason
+
+
+@pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
+def test_pairs_of_equal_sentences_give_no_advice(lookup):
+    encoder = lookup(np.tile(np.eye(12), (2, 1)))
+    pairs = [(f"{i}", f"{12 + i}") for i in range(12)]
+    result = suggest_calibrator(
+        encoder, pairs, np.arange(12), {"SN": StandardNormalizationCalibrator()}, n_resamples=100
+    )
+    assert result.name == "passthrough"
+    assert "undefined" in result.reason
+    assert "nothing follows" in result.reason
