@@ -240,6 +240,49 @@ class Encoder:
             counts += np.bincount(tokens.ids, weights=times, minlength=len(counts))
         return counts
 
+    def average_tokens(self, texts, recipe, *, batch_size):
+        """Average the hidden states of every entry of the vocabulary over its occurrences in texts.
+
+        Parameters
+        ----------
+        texts : list of str
+            Texts.
+        recipe : Recipe
+            Layers and limit. Special tokens do not count.
+        batch_size : int
+            Texts of sixteen tokens in a batch; so many fewer as they are longer.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_vocabulary, n_features)
+            float32; zero for entries that do not occur.
+        n_occurrences : ndarray of shape (n_vocabulary,) of int
+        """
+        recipe = Recipe(
+            layers=recipe.layers, pooling="mean", max_length=recipe.max_length, exclude_special_tokens=True
+        )
+        layers, _ = self._check(recipe)
+        wanted = tuple(sorted(set(layers)))
+        sums = torch.zeros((self.n_vocabulary, self._hidden.n_features), dtype=torch.float64)
+        counts = np.zeros(self.n_vocabulary, dtype=np.int64)
+        for start in range(0, len(texts), WINDOW):
+            with self.lock:
+                tokens = self._tokenise(texts[start : start + WINDOW], recipe)
+            order = np.argsort(-tokens.lengths, kind="stable")
+            order = order[tokens.lengths[order] > 0]
+            for rows in self.batches(order, tokens.lengths, 16 * batch_size):
+                with self.lock, torch.inference_mode():
+                    features = self._features(tokens, rows)
+                    states = dict(zip(wanted, self._hidden(wanted, features), strict=True))
+                    average = average_layers(states, layers).double().cpu()
+                    mask = features["attention_mask"].cpu().numpy() > 0
+                    special = self._padded(tokens, tokens.special, rows, mask, 1).cpu()
+                    ids = features["input_ids"].cpu()[special == 0]
+                sums.index_add_(0, ids, average[special == 0])
+                counts += np.bincount(ids.numpy(), minlength=len(counts))
+        vectors = sums.numpy() / np.maximum(counts, 1)[:, None]
+        return vectors.astype(np.float32), counts
+
     def _check(self, recipe):
         """Resolve layers and pooling, or raise ValueError."""
         if self.model is None:

@@ -14,7 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from ..embedders._text import check_texts
 from ._neighbors import neighbor_profile
 from ._tables import Table
-from ._vocabulary import contextual_averages, load_transformer, vocabulary_frequencies, word_embeddings
+from ._vocabulary import load_transformer, vocabulary_frequencies, word_embeddings
 
 if TYPE_CHECKING:
     from ..embedders import BertEmbedder
@@ -121,7 +121,9 @@ def frequency_bias(
         frequency = frequency[: len(vectors)]
         has_vector = np.ones(len(vectors), dtype=bool)
     else:
-        vectors, occurrences = contextual_averages(encoder, embedder, check_texts(texts, name="texts"))
+        vectors, occurrences = encoder.average_tokens(
+            check_texts(texts, name="texts"), embedder._recipe(), batch_size=embedder.batch_size
+        )
         has_vector = occurrences > 0
     ranked = np.flatnonzero((frequency > 0) & has_vector)
     if not len(ranked):

@@ -7,16 +7,12 @@ from numbers import Real
 
 import numpy as np
 
-from ..embedders._encoder import WINDOW
-from ..embedders._pooling import Recipe, average_layers
 from ..embedders._text import check_texts
 
 # wordfreq counts all numbers of one shape together, under the name "00", "000"...
 _NUMBER_SHAPE = re.compile(r"\d\d")
 # So many words of wordfreq; no vocabulary has more of them as single tokens.
 _MAX_WORDS = 100_000
-# Tokens of a batch, padding included, per unit of `batch_size`.
-_TOKENS_PER_TEXT = 16
 # Texts that are tokenised at once.
 _CHUNK = 50_000
 
@@ -64,56 +60,6 @@ def word_embeddings(encoder):
         float32.
     """
     return encoder.model.get_input_embeddings().weight.detach().float().cpu().numpy()
-
-
-def contextual_averages(encoder, embedder, texts):
-    """Average the hidden states of every entry of the vocabulary over its occurrences in texts.
-
-    Parameters
-    ----------
-    encoder : Encoder
-        See :func:`load_transformer`.
-    embedder : BertEmbedder
-        Says which layers are averaged, how texts are cut, and the size of batches.
-    texts : list of str
-        Texts.
-
-    Returns
-    -------
-    vectors : ndarray of shape (n_vocabulary, n_features)
-        float32; zero for entries that do not occur.
-    n_occurrences : ndarray of shape (n_vocabulary,) of int
-        Special tokens are not counted.
-    """
-    import torch
-
-    wanted = embedder._recipe()
-    recipe = Recipe(layers=wanted.layers, max_length=wanted.max_length, exclude_special_tokens=True)
-    layers, _ = encoder._check(Recipe(**{**vars(recipe), "pooling": "mean"}))
-    distinct = tuple(sorted(set(layers)))
-    sums = torch.zeros((encoder.n_vocabulary, encoder._hidden.n_features), dtype=torch.float64)
-    counts = np.zeros(encoder.n_vocabulary, dtype=np.int64)
-    for start in range(0, len(texts), WINDOW):
-        with encoder.lock:
-            tokens = encoder._tokenise(texts[start : start + WINDOW], recipe)
-        order = np.argsort(-tokens.lengths, kind="stable")
-        order = order[tokens.lengths[order] > 0]
-        for rows in encoder.batches(order, tokens.lengths, embedder.batch_size * _TOKENS_PER_TEXT):
-            with encoder.lock, torch.inference_mode():
-                features = encoder._features(tokens, rows)
-                states = dict(zip(distinct, encoder._hidden(distinct, features), strict=True))
-                average = average_layers(states, layers).double().cpu()
-            longest = tokens.lengths[rows[0]]
-            is_text = np.zeros((len(rows), longest), dtype=bool)
-            for i, row in enumerate(rows):
-                first, n = tokens.starts[row], tokens.lengths[row]
-                is_text[i, :n] = tokens.special[first : first + n] == 0
-            kept = torch.from_numpy(is_text)
-            ids = features["input_ids"].cpu()[kept]
-            sums.index_add_(0, ids, average[kept])
-            counts += np.bincount(ids.numpy(), minlength=len(counts))
-    vectors = sums.numpy() / np.maximum(counts, 1)[:, None]
-    return vectors.astype(np.float32), counts
 
 
 def vocabulary_frequencies(encoder, frequencies):
