@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -31,6 +32,15 @@ MIN_INIT_ROWS = 64
 MAX_PROBE_ROWS = 1024
 # A loss of so many nats per dimension is more than the noise of training.
 FAILURE = 0.2
+# Next to the largest float64.
+LARGEST = 1e308
+# A row so many nats per dimension less likely than most from the beginning is an outlier: it would outweigh
+# all others in a mean.
+OUTLYING = 100.0
+# Parameters that the fitted flow depends on, beside `flow` itself; zuko's flows only on the width.
+GLOW_PARAMETERS = ("n_levels", "n_steps", "hidden_width", "coupling", "permutation")
+# Modules of others draw their weights from torch's global generator, which all threads share.
+GLOBAL_GENERATOR = threading.Lock()
 # Rows are transformed in chunks of about so many numbers, which stay in the processor's cache.
 CHUNK_SIZE = 2**19
 # Learned by training, of use only for more of it: stays out of pickles.
@@ -53,9 +63,10 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     ----------
     flow : {"glow", "nice", "realnvp", "maf", "nsf", "gf"} or callable, default="glow"
         "glow" is :class:`skflow.flows.Glow`. The other names are flows of the library zuko (extra ``zuko``),
-        of its default depth. A callable takes n_features and returns a :class:`torch.nn.Module` with the
-        methods `forward`, `inverse` and `log_prob` of Glow, and optionally `initialize`; it must be
-        importable to be pickled, and is seeded through torch's global generator, which is put back
+        of its default depth ("nice" and "realnvp" are the same in zuko, with affine couplings). A callable
+        takes n_features and returns a :class:`torch.nn.Module` with the methods `forward` (which returns
+        latents and log-determinants), `inverse` and `log_prob` of Glow, and optionally `initialize`; it must
+        be importable to be pickled, and is seeded through torch's global generator, which is put back
         afterwards. All but Glow see features standardised to median 0 and interquartile range 1.349.
     n_levels, n_steps : int, default=3
         Levels of the Glow, and steps in each.
@@ -105,7 +116,8 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     Attributes
     ----------
     loss_curve_ : ndarray of shape (n_iter_,)
-        Minus mean log-likelihood of each batch before its update, in bits per dimension.
+        Minus mean log-likelihood of each batch before its update, in bits per dimension. Not finite where
+        the update was left out.
     validation_scores_ : ndarray of shape (n_epochs,)
         Mean log-likelihood of the held-out rows after each epoch, in nats a row; with early stopping only.
     n_iter_ : int
@@ -115,8 +127,9 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     offset_, scale_ : ndarray of shape (n_features,)
         The flow sees ``(X - offset_) / scale_``. They are 0 and 1 for a feature whose spread is between 0.01
         and 100, as that of sentence vectors is; others are standardised first, since the recipe's steps do
-        not suit them. A constant feature keeps the scale 1. Where a whitening comes first, they are 0 and 1
-        but for vectors of extreme size.
+        not suit them. A constant feature keeps the scale 1, and so does one whose spread is less than a
+        millionth of the median of all: it is dead, and holds rounding errors. Where a whitening comes first,
+        they are 0 and 1 but for vectors of extreme size.
     strength_ : float
         `strength`, or what "auto" chose.
     linear_parameters_ : dict of str to ndarray, or None
@@ -138,8 +151,8 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     Warns
     -----
     ConvergenceWarning
-        If updates were left out because the loss or its gradient was not finite, or the likelihood of the
-        training rows ends up lower than it began; the best parameters met are kept.
+        If updates were left out because the loss or its gradient was not finite, or the mean likelihood of
+        the training rows, apart from outliers, ends up lower than it began; the best parameters met are kept.
 
     See Also
     --------
@@ -166,9 +179,10 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     far, lower the other. Choose by `strength`, not by early stopping.
 
     A Glow inverts exactly, up to rounding. zuko's "nice", "realnvp" and "maf" do too ("maf" in `n_features`
-    passes). "nsf" is a spline within [-5, 5] and the identity outside; "gf" has no closed inverse: zuko
-    bisects to 1e-6 within [-10, 10], so that `inverse_transform` and `sample` cannot leave that range of
-    standardised features.
+    passes). "nsf" is a spline within [-5, 5] and the identity outside, inexact next to these bounds. "gf" has
+    no closed inverse: zuko bisects to 1e-6 within [-10, 10], so that `inverse_transform` and `sample` cannot
+    leave that range of standardised features, and values beyond it count as 10. Where its tails are flat
+    the inverse runs into these bounds: use another flow to draw samples.
 
     References
     ----------
@@ -186,6 +200,16 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     (500, 8)
     >>> bool(np.allclose(calibrator.inverse_transform(Z), X))
     True
+
+    It is a density as well, which learns further from more rows:
+
+    >>> calibrator.score_samples(X).shape
+    (500,)
+    >>> before = calibrator.score(X)
+    >>> calibrator.partial_fit(X).score(X) > before
+    True
+    >>> calibrator.sample(2, random_state=0).shape
+    (2, 8)
     """
 
     _fitted_shapes: ClassVar[dict] = {"offset_": ("n_features_in_",), "scale_": ("n_features_in_",)}
@@ -271,10 +295,18 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         Returns
         -------
         self : NormalizingFlowCalibrator
+            The fitted calibrator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range, or X is not a finite, dense array of numbers, or `device` is
+            not there, or early stopping has not at least two rows.
         """
         goes_on = self.warm_start and hasattr(self, "parameters_")
         X = self._validate_rows(X, reset=not goes_on)
-        self._check_strength(goes_on)
+        if goes_on:
+            self._check_can_go_on()
         rng = check_random_state(self.random_state)
         rows, held_out = self._hold_out(len(X), rng)
         if not goes_on:
@@ -301,10 +333,18 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         Returns
         -------
         self : NormalizingFlowCalibrator
+            The fitted calibrator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range, or X is not a finite, dense array of numbers, or has not the
+            number of features seen before.
         """
         goes_on = hasattr(self, "parameters_")
         X = self._validate_rows(X, reset=not goes_on)
-        self._check_strength(goes_on)
+        if goes_on:
+            self._check_can_go_on()
         if not goes_on:
             self._begin(X)
             self.validation_scores_ = np.empty(0)
@@ -326,8 +366,22 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         order = rng.permutation(n_rows)
         return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
-    def _check_strength(self, goes_on):
-        if goes_on and self.linear_parameters_ is None and self.strength != 1:
+    def _architecture_wanted(self):
+        kind = "callable" if callable(self.flow) else self.flow
+        names = {"glow": GLOW_PARAMETERS, "callable": ()}.get(kind, ("hidden_width",))
+        values = {name: getattr(self, name) for name in names}
+        return {"flow": kind, **{n: v if isinstance(v, str) else int(v) for n, v in values.items()}}
+
+    def _check_can_go_on(self):
+        """Raise ValueError if a parameter that a fitted flow cannot follow was changed."""
+        wanted = self._architecture_wanted()
+        for name, value in self._architecture.items():
+            if wanted.get(name) != value:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} cannot go on from a fit with {name}={value!r}: fit a "
+                    f"new calibrator, or set {name} back."
+                )
+        if self.linear_parameters_ is None and self.strength != 1:
             raise ValueError(
                 f"strength={self.strength!r} cannot follow a fit with strength=1.0, which had no whitening "
                 "first: fit a new calibrator, or set strength=1.0."
@@ -336,18 +390,22 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     def _begin(self, X):
         self._dtype = working_dtype(X.dtype).name
         self._moments = None
+        self._architecture = self._architecture_wanted()
         self._automatic_strength = 1.0
+        scale = common_scale(X)
         if self.strength == 1:
-            self.offset_, self.scale_ = input_scaling(X, standardize=self.flow != "glow")
+            offset, spread = input_scaling(X if scale == 1 else X / scale, standardize=self.flow != "glow")
+            self.offset_, self.scale_ = offset * scale, np.minimum(spread, LARGEST / scale) * scale
             self.linear_parameters_ = None
             return
-        scale = common_scale(X)
         self.offset_, self.scale_ = np.zeros(X.shape[1]), np.full(X.shape[1], scale)
         stage, self._automatic_strength = fit_linear_stage(X if scale == 1 else X / scale)
         self.linear_parameters_ = {**stage, "turn": np.eye(X.shape[1])}
 
     def _train(self, X, rows, held_out, rng, goes_on, *, in_order=False):
         """Train on the given rows of X, store what was learned, and return the loss of every update."""
+        import torch
+
         from ..flows._batches import shuffled_batches, split_evenly
         from ..flows._device import resolve_device
         from ..flows._threads import one_thread
@@ -359,7 +417,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         n_updates = n_batches if in_order else round(self.max_epochs * n_batches)
         if not in_order and self.max_epochs > 0:
             n_updates = max(1, n_updates)
-        with one_thread:
+        with one_thread, torch.inference_mode(False):
             flow = self._rebuilt() if goes_on else self._new_flow(rng)
             flow = flow.to(device=device, dtype=self._torch_dtype(device))
 
@@ -375,13 +433,19 @@ class NormalizingFlowCalibrator(BaseCalibrator):
             stream = batches()
             self.strength_ = self._automatic_strength if self.strength == "auto" else float(self.strength)
             frame = self._frame
-            if not goes_on and hasattr(flow, "initialize"):
+            can_initialize = hasattr(flow, "initialize")
+            is_callable = self._architecture["flow"] == "callable"
+            if not goes_on and (can_initialize or is_callable):
                 if in_order:
                     first = X[:n_init]
                 else:
                     chosen = rng.permutation(n_rows)[:n_init]
                     first = X[chosen if rows is None else rows[chosen]]
-                flow.initialize(_to_torch(frame.enter(typical_rows(first)), flow))
+                first = _to_torch(typical_rows(frame.enter(first)), flow)
+                if can_initialize:
+                    flow.initialize(first)
+                if is_callable:
+                    _check_forward(flow, first)
             trainer = Trainer(
                 flow,
                 learning_rate=self.learning_rate,
@@ -404,10 +468,16 @@ class NormalizingFlowCalibrator(BaseCalibrator):
 
     def _updates(self, trainer, frame, stream, n_updates, n_batches, probe, is_validation):
         """Do the updates; to stop early, or where the last parameters are no good, go back to the best."""
-        # One outlier outweighs the mean of all other rows: it decides nothing unless it was asked to.
-        average = np.mean if is_validation else np.median
+        likelihoods = self._log_likelihoods(trainer.flow, frame, probe)
+        is_judged = np.ones(len(probe), dtype=bool)
+        if not is_validation:
+            is_judged = likelihoods >= np.median(likelihoods) - OUTLYING * self.n_features_in_
+
+        def judge():
+            return self._log_likelihoods(trainer.flow, frame, probe)[is_judged].mean()
+
         loss_curve, validation_scores = [], []
-        begin = best = to_beat = average(self._log_likelihoods(trainer.flow, frame, probe))
+        begin = best = to_beat = likelihoods[is_judged].mean() if is_judged.any() else math.nan
         score, n_no_change = begin, 0
         best_parameters = trainer.snapshot()
         with self._progress(n_updates) as progress:
@@ -417,7 +487,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
                 progress.set_postfix_str(f"{loss_curve[-1]:.4f} bits/dim", refresh=False)
                 if update % n_batches and update < n_updates:
                     continue
-                score = average(self._log_likelihoods(trainer.flow, frame, probe))
+                score = judge()
                 validation_scores.append(score)
                 if score > best or not math.isfinite(best):
                     best, best_parameters = score, trainer.snapshot()
@@ -467,29 +537,26 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         import torch
 
         seed = rng.randint(np.iinfo(np.int32).max)
-        if self.flow == "glow":
+        architecture = self._architecture
+        if architecture["flow"] == "glow":
             from ..flows import Glow
 
-            return Glow(
-                self.n_features_in_,
-                n_levels=self.n_levels,
-                n_steps=self.n_steps,
-                hidden_width=self.hidden_width,
-                coupling=self.coupling,
-                permutation=self.permutation,
-                generator=torch.Generator().manual_seed(seed),
-            )
-        # Modules of others draw their weights from torch's global generator.
-        with torch.random.fork_rng(devices=[]):
+            options = {name: architecture[name] for name in GLOW_PARAMETERS}
+            return Glow(self.n_features_in_, generator=torch.Generator().manual_seed(seed), **options)
+        with GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            if callable(self.flow):
-                return self.flow(self.n_features_in_)
+            if architecture["flow"] == "callable":
+                if not callable(self.flow):
+                    raise ValueError(f"flow={self.flow!r}, but it was a callable when fitted: set it back.")
+                flow = self.flow(self.n_features_in_)
+                _check_module(flow)
+                return flow
             from ..flows._zuko import ZukoFlow
 
-            return ZukoFlow(self.flow, self.n_features_in_, self.hidden_width)
+            return ZukoFlow(architecture["flow"], self.n_features_in_, architecture["hidden_width"])
 
     def _store(self, flow):
-        if self.flow == "glow":
+        if self._architecture["flow"] == "glow":
             self.parameters_ = flow.to_arrays()
         else:
             self.parameters_ = {
@@ -509,7 +576,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
     def _rebuilt(self):
         import torch
 
-        if self.flow == "glow":
+        if self._architecture["flow"] == "glow":
             from ..flows import Glow
 
             # levels.{l}.steps.{s}.actnorm.bias and so on
@@ -544,7 +611,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         if self.linear_parameters_ is not None:
             self._check_linear_parameters()
         flow = self._rebuilt()
-        if self.flow == "glow" and flow.n_features != self.n_features_in_:
+        if self._architecture["flow"] == "glow" and flow.n_features != self.n_features_in_:
             raise ValueError(f"the flow is one of {flow.n_features} features, expected {self.n_features_in_}")
 
     def _check_linear_parameters(self):
@@ -575,9 +642,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         import torch
 
         with torch.no_grad():
-            chunks = [
-                flow.log_prob(_to_torch(frame.enter(X[rows]), flow)).cpu().numpy() for rows in self._chunks(X)
-            ]
+            chunks = [_log_prob(flow, _to_torch(frame.enter(X[rows]), flow)) for rows in self._chunks(X)]
         return np.concatenate(chunks).astype(np.float64)
 
     def _apply(self, X, outputs, function):
@@ -610,6 +675,13 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         -------
         Z : ndarray of shape (n_samples, n_features)
             Latents, float64 for float64 input, else float32.
+
+        Raises
+        ------
+        NotFittedError
+            If the calibrator is not fitted.
+        ValueError
+            If X is not finite or has not the number of features seen in fit.
         """
         check_is_fitted(self, "parameters_")
         X = self._validate_rows(X, reset=False)
@@ -632,6 +704,13 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         -------
         X_original : ndarray of shape (n_samples, n_features)
             Vectors, float64 for float64 input, else float32.
+
+        Raises
+        ------
+        NotFittedError
+            If the calibrator is not fitted.
+        ValueError
+            If X is not finite or has not the number of features seen in fit.
         """
         check_is_fitted(self, "parameters_")
         X = self._validate_calibrated(X, self.n_features_in_)
@@ -654,13 +733,20 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         -------
         log_likelihood : ndarray of shape (n_samples,)
             In nats, float64.
+
+        Raises
+        ------
+        NotFittedError
+            If the calibrator is not fitted.
+        ValueError
+            If X is not finite or has not the number of features seen in fit.
         """
         check_is_fitted(self, "parameters_")
         X = self._validate_rows(X, reset=False)
         frame = self._frame
 
         def log_likelihoods(flow, x):
-            return flow.log_prob(_to_torch(frame.enter(x), flow)).cpu().numpy()
+            return _log_prob(flow, _to_torch(frame.enter(x), flow))
 
         log_prob = self._apply(X, np.empty(len(X)), log_likelihoods)
         return log_prob - self._log_scaling()
@@ -678,6 +764,14 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         Returns
         -------
         log_likelihood : float
+            The mean.
+
+        Raises
+        ------
+        NotFittedError
+            If the calibrator is not fitted.
+        ValueError
+            If X is not finite or has not the number of features seen in fit.
         """
         return float(self.score_samples(X).mean())
 
@@ -704,7 +798,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
             If `n_samples` is not a positive integer.
         """
         check_is_fitted(self, "parameters_")
-        if not isinstance(n_samples, Integral) or n_samples < 1:
+        if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
         latents = check_random_state(random_state).standard_normal((n_samples, self.n_features_in_))
         return self.inverse_transform(self._frame.restore(latents).astype(self._dtype))
@@ -716,6 +810,34 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         return state
 
 
+def _check_module(flow):
+    """Raise TypeError unless what a callable `flow` returned has the methods asked of it."""
+    import torch
+
+    missing = [name for name in ("inverse", "log_prob") if not callable(getattr(flow, name, None))]
+    if not isinstance(flow, torch.nn.Module) or missing or not list(flow.parameters()):
+        lacks = f" without {' and '.join(missing)}" if missing else ""
+        raise TypeError(
+            "flow must be a callable that returns a torch.nn.Module with parameters and the methods forward, "
+            f"inverse and log_prob, got one that returns a {type(flow).__name__}{lacks}"
+        )
+
+
+def _check_forward(flow, x):
+    """Raise TypeError unless a module maps rows to latents and log-determinants."""
+    import torch
+
+    with torch.no_grad():
+        result = flow(x)
+    is_pair = isinstance(result, tuple) and len(result) == 2
+    if not is_pair or [part.shape for part in result] != [x.shape, x.shape[:1]]:
+        got = [tuple(part.shape) for part in result] if is_pair else f"a {type(result).__name__}"
+        raise TypeError(
+            f"forward of the {type(flow).__name__} that flow returns must map {tuple(x.shape)} to a tuple of "
+            f"latents of that shape and log-determinants of shape ({len(x)},), got {got}"
+        )
+
+
 def _to_torch(X, flow):
     """Put rows where the flow is."""
     import torch
@@ -724,3 +846,13 @@ def _to_torch(X, flow):
     # torch wants to be able to write to what it is given: rows of a read-only file are copied.
     X = np.require(X, dtype=working_dtype(X.dtype), requirements=["C", "W"])
     return torch.as_tensor(X, dtype=like.dtype, device=like.device)
+
+
+def _log_prob(flow, x):
+    """Return the log-likelihood of each row as a flow sees it, in nats; in float64 for rows far out."""
+    from ..flows import Glow
+
+    if not isinstance(flow, Glow):
+        return flow.log_prob(x).cpu().numpy()
+    z, log_det = (part.cpu().numpy().astype(np.float64) for part in flow(x))
+    return log_det - 0.5 * ((z * z).sum(axis=1) + z.shape[1] * math.log(2 * math.pi))

@@ -64,7 +64,7 @@ def common_scale(X):
     """Return a power of two that brings X into the middle of float64's range, 1 unless it is far off it."""
     peak = max(float(X.max()), -float(X.min()))
     exponent = int(np.frexp(peak)[1])
-    return 2.0**exponent if peak > 0 and abs(exponent) > 100 else 1.0
+    return 2.0 ** min(exponent, 1023) if peak > 0 and abs(exponent) > 100 else 1.0
 
 
 def typical_rows(X):

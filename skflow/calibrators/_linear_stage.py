@@ -11,6 +11,7 @@ from ._whitening import WhiteningCalibrator
 # layer normalization has a direction of them. A map that has an inverse can drop no direction. So they count
 # as that large, which leaves them next to nothing of the spectrum.
 MIN_DEVIATION = 1e-5
+MAX_OFFSET = 1e300
 
 
 def fit_linear_stage(X):
@@ -29,7 +30,9 @@ def fit_linear_stage(X):
     """
     whitening = WhiteningCalibrator(strength="auto").fit(X)
     deviations = whitening._deviations
-    largest = deviations[0] or 1.0
+    # From one row nothing can be learned but the mean: no axis is divided by anything.
+    deviations = deviations if deviations[0] > 0 else np.ones_like(deviations)
+    largest = deviations[0]
     stage = {
         "mean": whitening.mean_,
         "axes": whitening.components_,
@@ -104,7 +107,11 @@ class Frame:
     def enter(self, X):
         """Turn vectors into what the flow sees."""
         if self.is_scaled:
-            X = (X - self.offset) / self.scale
+            # Where the difference could overflow the quotients cannot.
+            if np.abs(self.offset).max() > MAX_OFFSET:
+                X = X / self.scale - self.offset / self.scale
+            else:
+                X = (X - self.offset) / self.scale
         if self.stage is not None:
             mean, matrix = self._input
             X = (X - mean) @ matrix

@@ -9,7 +9,9 @@ def is_available(device):
     """Return whether torch can compute on `device` here."""
     if device.type == "cuda":
         return torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count()
-    return device.type != "mps" or torch.backends.mps.is_available()
+    if device.type == "mps":
+        return torch.backends.mps.is_available()
+    return device.type != "meta"  # which has no numbers
 
 
 def resolve_device(device, *, fall_back=False):

@@ -80,6 +80,11 @@ class Glow(nn.Module):
     >>> z, log_det = flow(x)
     >>> bool(torch.allclose(flow.inverse(z), x, atol=1e-5))
     True
+    >>> flow.log_prob(x).shape
+    torch.Size([32])
+    >>> copy = Glow.from_arrays(flow.to_arrays(), n_levels=3, n_steps=3)
+    >>> bool(torch.equal(copy.forward(x)[0], z))
+    True
     """
 
     def __init__(
@@ -150,6 +155,11 @@ class Glow(nn.Module):
         x : Tensor of shape (n, n_features)
             The first batch. A unit that is constant in it (standard deviation at most 1e-4) keeps the scale
             1.
+
+        Raises
+        ------
+        RuntimeError
+            From torch, if `x` has another number of features, dtype or device than the flow.
         """
         for level, steps in enumerate(self.levels):
             for step in steps:
@@ -180,12 +190,19 @@ class Glow(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (n, n_features)
+            Vectors, of the dtype and on the device of the flow.
 
         Returns
         -------
         z : Tensor of shape (n, n_features)
+            Latents.
         log_det : Tensor of shape (n,)
             Logarithm of the absolute Jacobian determinant of x -> z, in nats.
+
+        Raises
+        ------
+        RuntimeError
+            From torch, if `x` has another number of features, dtype or device than the flow.
         """
         log_det = x.new_zeros(len(x))
         parts = []
@@ -201,7 +218,23 @@ class Glow(nn.Module):
         return torch.cat(parts, dim=1), log_det
 
     def inverse(self, z: torch.Tensor) -> torch.Tensor:
-        """Map latents of shape (n, n_features) back to vectors."""
+        """Map latents back to vectors.
+
+        Parameters
+        ----------
+        z : Tensor of shape (n, n_features)
+            Latents.
+
+        Returns
+        -------
+        x : Tensor of shape (n, n_features)
+            The vectors, up to rounding.
+
+        Raises
+        ------
+        RuntimeError
+            From torch, if `z` has another number of features, dtype or device than the flow.
+        """
         sizes = []
         width = self.n_features
         for _ in self.levels[1:]:
@@ -219,7 +252,23 @@ class Glow(nn.Module):
         return x
 
     def log_prob(self, x: torch.Tensor) -> torch.Tensor:
-        """Log-likelihood of vectors in nats, of shape (n,)."""
+        """Compute the log-likelihood of vectors.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n, n_features)
+            Vectors.
+
+        Returns
+        -------
+        log_prob : Tensor of shape (n,)
+            In nats.
+
+        Raises
+        ------
+        RuntimeError
+            From torch, if `x` has another number of features, dtype or device than the flow.
+        """
         z, log_det = self(x)
         return log_det - 0.5 * (z.square().sum(dim=1) + self.n_features * math.log(2 * math.pi))
 
@@ -275,6 +324,11 @@ class Glow(nn.Module):
             (out, in), ``...coupling.hidden.{0,1}.actnorm.{bias,log_scale}``,
             ``...coupling.output.{weight,bias,log_scale}``, and ``...mixing.*`` of a permutation other than
             "reverse". Scales are exp(3 * log_scale).
+
+        Raises
+        ------
+        TypeError
+            From torch, if the flow is of a dtype that numpy lacks, such as bfloat16.
         """
         return {
             name: self._flip(tensor.detach(), axes).cpu().numpy().copy()
@@ -295,6 +349,7 @@ class Glow(nn.Module):
         Returns
         -------
         flow : Glow
+            The same map.
 
         Raises
         ------

@@ -14,6 +14,8 @@ LOG_SCALE_FACTOR = 3.0
 # by it would blow up rounding noise, and whatever the unit does in later batches, by a factor of up to a
 # million.
 CONSTANT_STD = 1e-4
+# The variances of fewer rows than these are anything between zero and several times the true one.
+FEW_ROWS = 8
 WEIGHT_STD = 0.05
 # Half the range of the log scale of an affine coupling.
 AFFINE_BOUND = 2.0
@@ -23,9 +25,14 @@ def _standardize(bias, log_scale, x):
     """Set the parameters so that exp(3 log_scale) * (x + bias) has mean 0 and variance 1 over the rows."""
     if x.device.type != "mps":  # which has no float64
         x = x.double()
-    mean, std = x.mean(dim=0), x.std(dim=0, correction=0)
+    mean, variance = x.mean(dim=0), x.var(dim=0, correction=0)
+    std = variance.sqrt()
+    varies = std > CONSTANT_STD
+    if len(x) < FEW_ROWS and varies.any():
+        # As if the rows that are missing had the variance of an average feature.
+        std = torch.lerp(variance[varies].mean(), variance, len(x) / FEW_ROWS).sqrt()
     bias.copy_(-mean)
-    log_scale.copy_(torch.where(std > CONSTANT_STD, -torch.log(std + 1e-6) / LOG_SCALE_FACTOR, 0.0))
+    log_scale.copy_(torch.where(varies, -torch.log(std + 1e-6) / LOG_SCALE_FACTOR, 0.0))
 
 
 class ActNorm(nn.Module):

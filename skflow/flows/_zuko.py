@@ -2,6 +2,8 @@
 
 from torch import nn
 
+# zuko inverts "gf" by bisection between these bounds; beyond, its densities underflow.
+GF_BOUND = 10.0
 ZUKO_FLOWS = {"nice": "NICE", "realnvp": "RealNVP", "maf": "MAF", "nsf": "NSF", "gf": "GF"}
 
 
@@ -31,11 +33,15 @@ class ZukoFlow(nn.Module):
                 f"flow={name!r} is a flow of zuko, which is not installed: pip install 'skflow[zuko]'"
             ) from error
         options = {"hidden_features": (hidden_width, hidden_width)}
+        self._bound = GF_BOUND if name == "gf" else None
         self.flow = getattr(zuko.flows, ZUKO_FLOWS[name])(n_features, **options)
+
+    def _bounded(self, x):
+        return x if self._bound is None else x.clamp(-self._bound, self._bound)
 
     def forward(self, x):
         """Map vectors (n, d) to latents (n, d) and the log-determinants (n,)."""
-        return self.flow().transform.call_and_ladj(x)
+        return self.flow().transform.call_and_ladj(self._bounded(x))
 
     def inverse(self, z):
         """Map latents (n, d) back to vectors."""
@@ -43,4 +49,4 @@ class ZukoFlow(nn.Module):
 
     def log_prob(self, x):
         """Log-likelihood of vectors in nats, of shape (n,)."""
-        return self.flow().log_prob(x)
+        return self.flow().log_prob(self._bounded(x))

@@ -1,0 +1,177 @@
+"""NormalizingFlowCalibrator: degenerate training rows, changed parameters, modules of others."""
+
+import pickle
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from skflow.calibrators import NormalizingFlowCalibrator
+
+
+@pytest.fixture(name="X", scope="module")
+def correlated_rows():
+    rng = np.random.RandomState(0)
+    return rng.standard_normal((502, 16)) @ rng.standard_normal((16, 16)) + 3
+
+
+def test_collapse_of_one_row_is_a_failure():
+    # A feature that is constant but for one row has an unbounded likelihood: training narrows its density
+    # until that row, first unlikely, is impossible.
+    X = np.random.RandomState(0).standard_normal((300, 16))
+    X[:, 0] = 0.5
+    X[7, 0] += 1e-3
+    before = NormalizingFlowCalibrator(batch_size=2, max_epochs=0, random_state=0).fit(X).score(X)
+    with pytest.warns(ConvergenceWarning, match="went from"):
+        after = NormalizingFlowCalibrator(batch_size=2, random_state=0).fit(X).score(X)
+    assert after >= before
+
+
+@pytest.mark.parametrize("strength", [1.0, 0.5])
+@pytest.mark.parametrize("n_first", [1, 2, 3, 5, 8])
+def test_first_batch_of_a_few_rows(X, n_first, strength):
+    # A Gaussian fitted to the 502 rows gives them -35 nats each, one of variance 1 about the first row -280
+    # (scipy.stats.multivariate_normal): no first batch may do worse than to know nothing but one row.
+    calibrator = NormalizingFlowCalibrator(strength=strength, random_state=0)
+    calibrator.partial_fit(X[:n_first]).partial_fit(X[n_first:])
+    assert -280 < calibrator.score(X) < -35
+    assert calibrator.transform(X).std(axis=0).max() < 5
+
+
+@pytest.mark.parametrize("flow", ["nsf", "maf"])
+def test_modules_of_zuko_are_seeded_in_every_thread(X, flow):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("zuko")
+
+    def latents():
+        return NormalizingFlowCalibrator(flow, max_epochs=0.1, random_state=0).fit(X).transform(X)
+
+    state = torch.get_rng_state()
+    expected = latents()
+    for result in Parallel(3, backend="threading")(delayed(latents)() for _ in range(6)):
+        assert_array_equal(result, expected)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("fitted", "changed"),
+    [
+        ("glow", {"flow": "nsf"}),
+        ("nsf", {"flow": "glow"}),
+        ("nsf", {"hidden_width": 5}),
+        ("glow", {"n_levels": 1}),
+    ],
+)
+def test_changed_parameters_do_not_touch_what_was_fitted(X, fitted, changed):
+    pytest.importorskip("zuko")
+    calibrator = NormalizingFlowCalibrator(fitted, max_epochs=0.1, random_state=0).fit(X)
+    expected = calibrator.transform(X)
+    calibrator.set_params(**changed)
+    assert_array_equal(calibrator.transform(X), expected)
+    assert_array_equal(pickle.loads(pickle.dumps(calibrator)).transform(X), expected)
+    calibrator.set_params(warm_start=True)
+    name = next(iter(changed))
+    for go_on in (calibrator.fit, calibrator.partial_fit):
+        with pytest.raises(ValueError, match=f"{name}=.* cannot go on from a fit with {name}="):
+            go_on(X)
+
+
+@pytest.mark.parametrize("parameter", ["n_steps", "hidden_width", "coupling", "permutation"])
+def test_a_warm_start_keeps_the_architecture(X, parameter):
+    other = {"n_steps": 2, "hidden_width": 5, "coupling": "affine", "permutation": "random"}[parameter]
+    calibrator = NormalizingFlowCalibrator(max_epochs=0.1, warm_start=True, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=f"{parameter}=.* cannot go on"):
+        calibrator.set_params(**{parameter: other}).fit(X)
+
+
+def flow_without_log_det(n_features):
+    import torch
+
+    class OnlyLatents(torch.nn.Linear):
+        def inverse(self, z):
+            return z
+
+        def log_prob(self, x):
+            return x.sum(1)
+
+    return OnlyLatents(n_features, n_features)
+
+
+def linear(n_features):
+    import torch
+
+    return torch.nn.Linear(n_features, n_features)
+
+
+@pytest.mark.parametrize(
+    ("flow", "message"),
+    [
+        (int, "returns a int without inverse and log_prob"),
+        (linear, "returns a Linear without inverse and log_prob"),
+        (flow_without_log_det, "forward of the OnlyLatents .* got a Tensor"),
+    ],
+)
+def test_callables_that_return_no_flow(X, flow, message):
+    with pytest.raises(TypeError, match=message):
+        NormalizingFlowCalibrator(flow, random_state=0).fit(X)
+
+
+def test_a_callable_that_is_gone(X):
+    zuko_flow = pytest.importorskip("skflow.flows._zuko").ZukoFlow
+    pytest.importorskip("zuko")
+    calibrator = NormalizingFlowCalibrator(lambda d: zuko_flow("maf", d, 8), max_epochs=0.1).fit(X)
+    with pytest.raises(ValueError, match="it was a callable when fitted"):
+        calibrator.set_params(flow="glow").transform(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("flow", ["nice", "maf", "nsf", "gf"])
+def test_an_outlier_has_a_finite_likelihood_under_zuko_s_flows(X, flow, dtype):
+    pytest.importorskip("zuko")
+    X = np.vstack([X[:-1], np.eye(1, 16) * 1e6]).astype(dtype)
+    calibrator = NormalizingFlowCalibrator(flow, random_state=0).fit(X)
+    assert np.isfinite(calibrator.score_samples(X)).all()
+    assert np.isfinite(calibrator.loss_curve_).all()
+
+
+def test_rows_far_out_have_a_finite_likelihood(X):
+    calibrator = NormalizingFlowCalibrator(random_state=0).fit(X.astype(np.float32))
+    far = np.full((1, 16), 1e20, dtype=np.float32)
+    # Squares of 1e20 are more than a float32 holds; those of the float64 computation are the reference.
+    assert np.isclose(calibrator.score_samples(far), calibrator.score_samples(far.astype(float)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("strength", [1.0, 0.5])
+@pytest.mark.parametrize("size", [1e307, 8e307, 1.7e308])
+def test_the_largest_numbers(size, strength):
+    X = np.where(np.random.RandomState(0).rand(500, 10) > 0.5, size, -size)
+    calibrator = NormalizingFlowCalibrator(strength=strength, random_state=0).fit(X)
+    Z = calibrator.transform(X)
+    assert np.isfinite(Z).all()
+    # The same as of numbers of ordinary size.
+    ordinary = (
+        NormalizingFlowCalibrator(strength=strength, random_state=0)
+        .fit(X / size * 1e3)
+        .transform(X / size * 1e3)
+    )
+    assert np.corrcoef(Z.ravel(), ordinary.ravel())[0, 1] > 0.99
+
+
+def test_fit_within_inference_mode(X):
+    torch = pytest.importorskip("torch")
+    expected = (
+        NormalizingFlowCalibrator(coupling="affine", max_epochs=0.2, random_state=0).fit(X).transform(X)
+    )
+    with torch.inference_mode():
+        calibrator = NormalizingFlowCalibrator(coupling="affine", max_epochs=0.2, random_state=0).fit(X)
+        assert_array_equal(calibrator.transform(X), expected)
+
+
+def test_devices_and_counts_that_are_none(X):
+    calibrator = NormalizingFlowCalibrator(device="meta", random_state=0)
+    with pytest.raises(ValueError, match="device='meta'"):
+        calibrator.fit(X)
+    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1, got True"):
+        calibrator.set_params(device="cpu").fit(X).sample(True)
