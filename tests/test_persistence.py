@@ -655,3 +655,19 @@ class TestHostileFiles:
         calibrator.save_pretrained(tmp_path)
         with pytest.raises(ValueError, match="mean_ is not finite"):
             WhiteningCalibrator.from_pretrained(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("calibrator", "name", "value", "message"),
+        [
+            (StandardNormalizationCalibrator(), "scale_", 0.0, "scale_ is not positive"),
+            (StandardNormalizationCalibrator(), "scale_", -1.0, "scale_ is not positive"),
+            (WhiteningCalibrator(), "_deviations", -1.0, "_deviations is negative"),
+            (NormalizingFlowCalibrator(), "scale_", 0.0, "scale_ is not positive"),
+        ],
+    )
+    def test_what_must_be_positive(self, calibrator, name, value, message, tmp_path):
+        calibrator = fitted(calibrator)
+        getattr(calibrator, name)[0] = value
+        calibrator.save_pretrained(tmp_path)
+        with pytest.raises(ValueError, match=message):
+            BaseCalibrator.from_pretrained(tmp_path)

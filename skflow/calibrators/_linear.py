@@ -133,6 +133,10 @@ class LinearCalibrator(BaseCalibrator):
                 raise ValueError(f"{name} is {value!r}, expected a number from 0 up")
         if self._exponent.dtype.kind != "i" or np.any(np.abs(self._exponent) > 1100):
             raise ValueError("_exponent is not the exponent of a float64")
+        if np.any(getattr(self, "scale_", 1.0) <= 0):
+            raise ValueError("scale_ is not positive")
+        if np.any(getattr(self, "_deviations", 0.0) < 0):
+            raise ValueError("_deviations is negative")
 
     def _check_parameters(self, X):
         """Raise ValueError where a parameter of the constructor does not suit X."""
