@@ -25,6 +25,7 @@ pairs, gold = load_mini_sts(return_X_y=True)
 sentences = pairs.ravel().tolist()
 pipeline = encoder = make_pipeline(BertEmbedder("bert-base-uncased"), WhiteningCalibrator())
 encoder.fit(sentences)
+MODEL_DIR = "bert-base-uncased"
 texts = sample = sentences[:20]
 """
 GIVEN = {
@@ -37,6 +38,7 @@ GIVEN = {
     "docs/user_guide/gpu.rst": "",
     "docs/user_guide/big.rst": "",
     "docs/user_guide/reproduction.rst": "",
+    "docs/embedder.rst": ENCODER,
     "docs/evaluation.rst": "import numpy as np\n"
     "questions_and_sentences = [('a cat?', 'a cat.'), ('a dog?', 'an owl.')]\n"
     "label = np.array(['entailment', 'not_entailment'])\n",
