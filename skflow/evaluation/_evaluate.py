@@ -204,7 +204,7 @@ def evaluate_pairs(
         raise ValueError(f"subset[{missing[0]}] is missing; give every pair the name of a subset")
     y = column_or_1d(y)
     if metric == "auc":
-        values = set(y.tolist())
+        values = set(np.asarray(y).tolist())
         if values not in ({0, 1}, {-1, 1}):
             raise ValueError(f"metric='auc' needs y of booleans, 0 and 1, or -1 and 1, got {values}")
     else:
