@@ -5,6 +5,8 @@ absolute determinant of its Jacobian beside it: a scalar where that is the same 
 a row.
 """
 
+import math
+
 import torch
 from torch import nn
 
@@ -178,6 +180,10 @@ class LULinear(nn.Module):
 
     P is a fixed permutation, L unit lower and U strictly upper triangular. The log-determinant is the sum of
     `log_diagonal`. It starts as a random rotation.
+
+    `lower` and `upper` are stored times the square root of the number of features. Adam moves every number by
+    about the learning rate at each update, all of a row at once: without the factor, the change of an output
+    grows with the number of inputs, and a few hundred are enough to diverge at BERT-flow's rate.
     """
 
     def __init__(self, n_features):
@@ -195,8 +201,8 @@ class LULinear(nn.Module):
         permutation, lower, upper = torch.linalg.lu(rotation)
         diagonal = upper.diagonal()
         self.order.copy_(permutation.argmax(dim=1))
-        self.lower.copy_(lower.tril(-1))
-        self.upper.copy_(upper.triu(1))
+        self.lower.copy_(lower.tril(-1) * math.sqrt(n))
+        self.upper.copy_(upper.triu(1) * math.sqrt(n))
         self.sign.copy_(diagonal.sign())
         self.log_diagonal.copy_(diagonal.abs().log())
 
@@ -205,10 +211,11 @@ class LULinear(nn.Module):
         # that shows; in training speed counts.
         exact = not torch.is_grad_enabled() and self.lower.device.type != "mps"  # which has no float64
         dtype = torch.float64 if exact else self.lower.dtype
-        lower = self.lower.to(dtype).tril(-1) + torch.eye(
-            len(self.order), dtype=dtype, device=self.lower.device
-        )
-        upper = self.upper.to(dtype).triu(1) + torch.diag(self.sign * torch.exp(self.log_diagonal.to(dtype)))
+        n = len(self.order)
+        lower = self.lower.to(dtype).tril(-1) / math.sqrt(n)
+        lower = lower + torch.eye(n, dtype=dtype, device=lower.device)
+        upper = self.upper.to(dtype).triu(1) / math.sqrt(n)
+        upper = upper + torch.diag(self.sign * torch.exp(self.log_diagonal.to(dtype)))
         return lower, upper
 
     def forward(self, x):

@@ -175,3 +175,21 @@ def test_devices_and_counts_that_are_none(X):
         calibrator.fit(X)
     with pytest.raises(ValueError, match="n_samples must be an integer of at least 1, got True"):
         calibrator.set_params(device="cpu").fit(X).sample(True)
+
+
+@pytest.mark.parametrize("permutation", ["random", "lu"])
+def test_mixing_learns_wide_vectors_at_the_published_rate(permutation):
+    # Vectors with a decaying spectrum. No density is better than the Gaussian that they come from.
+    rng = np.random.RandomState(0)
+    d = 384
+    rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    deviations = 1 / np.sqrt(1 + np.arange(d))
+    X = (rng.standard_normal((3200, d)) * deviations @ rotation).astype(np.float32)
+    fits = [
+        NormalizingFlowCalibrator(permutation=permutation, max_epochs=n, random_state=0).fit(X)
+        for n in (0, 1)
+    ]
+    likelihood = -np.log(deviations).sum() - d / 2 * np.log(2 * np.pi * np.e)
+    before, after = (fit.score(X) for fit in fits)
+    assert before < after < likelihood + 0.1 * d
+    assert fits[1].loss_curve_[-5:].mean() < fits[1].loss_curve_[:5].mean()
