@@ -8,11 +8,12 @@ def automatic_strength(mean, covariance):
 
     .. math::
 
-        s = 1 - \frac{\mathrm{tr}\,\Sigma}{\mu^T \mu + \mathrm{tr}\,\Sigma}
-        \sqrt{\frac{\mathrm{tr}\,\Sigma^2}{\mu^T \Sigma \mu + \mathrm{tr}\,\Sigma^2}}
+        s = \sqrt[3]{\frac{\max_j |\mu_j|}{\|\mu\|}} \left(1 - \frac{\mathrm{tr}\,\Sigma}{\mu^T \mu
+        + \mathrm{tr}\,\Sigma} \cdot
+        \frac{\mathrm{tr}\,\Sigma^2}{\mu^T \Sigma \mu + \mathrm{tr}\,\Sigma^2}\right)
 
     See :class:`~skflow.calibrators.WhiteningCalibrator` for what it means. Common factors of `mean` and
-    ``sqrt(covariance)``, and rotations of both, do not alter it.
+    ``sqrt(covariance)`` do not alter it.
 
     Parameters
     ----------
@@ -22,7 +23,7 @@ def automatic_strength(mean, covariance):
     Returns
     -------
     strength : float
-        From 0 to 1; 0 where the rows do not vary.
+        From 0 to 1; 0 where the rows do not vary, or about the origin.
 
     Examples
     --------
@@ -30,17 +31,20 @@ def automatic_strength(mean, covariance):
     >>> from skflow.calibrators._strength import automatic_strength
     >>> automatic_strength(np.zeros(2), np.diag([3.0, 1.0]))
     0.0
-    >>> automatic_strength(np.array([0.0, 1.0]), np.diag([0.0, 1.0]))  # 1 - 1/2 * sqrt(1/2)
-    0.6464466094067263
+    >>> automatic_strength(np.array([0.0, 1.0]), np.diag([0.0, 1.0]))  # 1 - 1/2 * 1/2
+    0.75
     """
     unit = max(np.abs(mean).max(), np.sqrt(np.trace(covariance)))
     if unit == 0:
         return 0.0
     mean, covariance = mean / unit, covariance / unit / unit
     total = np.trace(covariance)
+    length = np.linalg.norm(mean)
+    if total == 0 or length == 0:
+        return 0.0
+    concentration = np.cbrt(np.abs(mean).max() / length)
     squared = np.einsum("ij,ij->", covariance, covariance)
-    if squared == 0:  # too small beside the mean, or no variance at all
-        return float(total > 0)
     along_mean = max(mean @ covariance @ mean, 0.0)
-    specific = total / (mean @ mean + total) * np.sqrt(squared / (along_mean + squared))
-    return float(np.clip(1 - specific, 0, 1))
+    # Too small beside the mean for squares: all that varies does so along the mean.
+    specific = squared / (along_mean + squared) if squared > 0 else 0.0
+    return float(np.clip(concentration * (1 - total / (length**2 + total) * specific), 0, 1))

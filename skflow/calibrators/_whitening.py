@@ -35,17 +35,21 @@ class WhiteningCalibrator(PrincipalCalibrator):
 
     .. math::
 
-        s = 1 - \frac{\mathrm{tr}\,\Sigma}{\mu^T \mu + \mathrm{tr}\,\Sigma}
-        \sqrt{\frac{\mathrm{tr}\,\Sigma^2}{\mu^T \Sigma \mu + \mathrm{tr}\,\Sigma^2}}.
+        s = \sqrt[3]{\frac{\max_j |\mu_j|}{\|\mu\|}} \left(1 - \frac{\mathrm{tr}\,\Sigma}{\mu^T \mu
+        + \mathrm{tr}\,\Sigma} \cdot
+        \frac{\mathrm{tr}\,\Sigma^2}{\mu^T \Sigma \mu + \mathrm{tr}\,\Sigma^2}\right).
 
-    Both factors are about dot products, whose parts are
+    The two fractions in brackets are about dot products, whose parts are
     :math:`x^T y = \mu^T \mu + \mu^T (x - \mu) + \mu^T (y - \mu) + (x - \mu)^T (y - \mu)`. The first is the
     share of the mean squared norm that is not the mean's: 1 minus the average cosine, for vectors of equal
-    norm. The second is about the dot products of one vector with all others: how much of their standard
-    deviation is specific to that vector. The rest is the same for every vector, namely how far the others lie
-    along the mean, which is what makes some of them neighbours of all (Suzuki et al., 2013). There is no
-    constant in it, and a rotation or a change of scale does not alter it. It knows the vectors, not the task:
-    where graded pairs are at hand, a search over `strength` is better.
+    norm. The second is about the dot products of one vector with all others: how much of their variance is
+    specific to that vector. The rest is the same for every vector, namely how far the others lie along the
+    mean, which is what makes some of them neighbours of all (Suzuki et al., 2013). The root looks at what
+    kind of mean it is. That of an encoder that was not tuned stands out in a few features, which dominate
+    every cosine (rogue dimensions; Timkey and van Schijndel, 2021); a tuned one may have a large mean that is
+    spread over all features and does no harm. That it is the third root is the one choice without a
+    derivation. A change of scale does not alter the strength; a rotation does, since it spreads the mean. The
+    rule knows the vectors, not the task: where graded pairs are at hand, a search over `strength` is better.
 
     Directions along which the training rows do not vary, or hardly so, carry no signal. Dividing by their
     standard deviation would blow up rounding errors: they map to zero, whatever the strength.
@@ -131,6 +135,9 @@ class WhiteningCalibrator(PrincipalCalibrator):
     I. Suzuki, K. Hara, M. Shimbo, M. Saerens, K. Fukumizu (2013), "Centering similarity measures to reduce
     hubs", EMNLP, aclanthology.org/D13-1058.
 
+    W. Timkey, M. van Schijndel (2021), "All bark and no bite: rogue dimensions in transformer language models
+    obscure representational quality", EMNLP, arXiv:2109.04404.
+
     A. Kessy, A. Lewin, K. Strimmer (2018), "Optimal whitening and decorrelation", The American Statistician
     72(4), doi:10.1080/00031305.2016.1277159.
 
@@ -148,9 +155,9 @@ class WhiteningCalibrator(PrincipalCalibrator):
     Vectors about the origin are left nearly alone, those of a narrow cone are not:
 
     >>> round(WhiteningCalibrator(strength="auto").fit(X).strength_, 2)
-    0.02
+    0.03
     >>> round(WhiteningCalibrator(strength="auto").fit(X + [3, 3, 3]).strength_, 2)
-    0.66
+    0.64
 
     What was whitened can be brought back:
 

@@ -118,31 +118,39 @@ class TestStrength:
 
 class TestAutomaticStrength:
     def test_by_hand(self):
-        """Variances 8 and 1/2; mean (5, 1), so 1 - 8.5 / 34.5 * sqrt(64.25 / (200.5 + 64.25))."""
+        """Variances 8 and 1/2; mean (5, 1), of which 5 / sqrt(26) is in the first feature."""
         X = np.array([[9.0, 1.0], [1.0, 1.0], [5.0, 2.0], [5.0, 0.0]])
         calibrator = WhiteningCalibrator(strength="auto").fit(X)
-        assert calibrator.strength_ == pytest.approx(1 - 8.5 / 34.5 * np.sqrt(64.25 / 264.75), abs=1e-14)
+        expected = np.cbrt(5 / np.sqrt(26)) * (1 - 8.5 / 34.5 * 64.25 / 264.75)
+        assert calibrator.strength_ == pytest.approx(expected, abs=1e-14)
         expected = WhiteningCalibrator(strength=calibrator.strength_).fit_transform(X)
         np.testing.assert_array_equal(calibrator.transform(X), expected)
 
     def test_shares_of_dot_products(self):
-        """The two factors, measured on dot products themselves."""
+        """The two fractions, measured on dot products themselves."""
         rng = np.random.default_rng(0)
         X, Y = rng.normal(size=(2, 20_000, 4)) * [3, 2, 1, 1] + [1, 1, 2, 0]
         mean = np.concatenate([X, Y]).mean(axis=0)
         level = 1 - (X * Y).sum(axis=1).mean() / (np.vstack([X, Y]) ** 2).sum(axis=1).mean()
-        specific = ((X - mean) * (Y - mean)).sum(axis=1).std() / (X * (Y - mean)).sum(axis=1).std()
+        specific = ((X - mean) * (Y - mean)).sum(axis=1).var() / (X * (Y - mean)).sum(axis=1).var()
         strength = WhiteningCalibrator(strength="auto").fit(np.vstack([X, Y])).strength_
-        assert strength == pytest.approx(1 - level * specific, abs=0.02)
+        concentration = np.cbrt(np.abs(mean).max() / np.linalg.norm(mean))
+        assert strength == pytest.approx(concentration * (1 - level * specific), abs=0.02)
 
     @pytest.mark.parametrize("scale", [1e-250, 1e-3, 1e3, 1e250])
-    def test_scale_and_rotation_do_not_matter(self, X, scale):
-        rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))[0]
+    def test_scale_and_order_of_features_do_not_matter(self, X, scale):
         expected = WhiteningCalibrator(strength="auto").fit(X).strength_
         assert 0 < expected < 1
-        assert WhiteningCalibrator(strength="auto").fit(scale * X @ rotation).strength_ == pytest.approx(
-            expected
-        )
+        altered = -scale * X[:, np.random.default_rng(0).permutation(12)]
+        assert WhiteningCalibrator(strength="auto").fit(altered).strength_ == pytest.approx(expected)
+
+    def test_a_mean_of_few_features_asks_for_more(self):
+        """A mean of one length, in one feature of 64 or in all: max / norm is 1 or 1 / 8, its root 1 / 2."""
+        X = np.random.default_rng(0).normal(size=(5000, 64))
+        X -= X.mean(axis=0)
+        rogue = WhiteningCalibrator(strength="auto").fit(X + 8 * np.eye(64)[0]).strength_
+        spread = WhiteningCalibrator(strength="auto").fit(X + np.ones(64)).strength_
+        assert spread == pytest.approx(rogue / 2, rel=0.02)
 
     def test_in_pieces(self, X):
         calibrator = WhiteningCalibrator(strength="auto")
@@ -154,7 +162,8 @@ class TestAutomaticStrength:
         X = np.random.default_rng(0).normal(size=(300, 5))
         X -= X.mean(axis=0)
         assert WhiteningCalibrator(strength="auto").fit(X).strength_ == pytest.approx(0, abs=1e-12)
-        assert WhiteningCalibrator(strength="auto").fit(X + 1e4).strength_ == pytest.approx(1, abs=1e-6)
+        one = WhiteningCalibrator(strength="auto").fit(X + 1e4 * np.eye(5)[0])
+        assert one.strength_ == pytest.approx(1, abs=1e-6)
         for constant in (np.zeros((3, 2)), np.full((3, 2), 7.0)):
             calibrator = WhiteningCalibrator(strength="auto").fit(constant)
             assert calibrator.strength_ == 0
