@@ -30,6 +30,17 @@ def test_inverse(strength, options, dtype, atol):
     assert_allclose(calibrator.inverse_transform(Z), X, rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.5, "auto"])
+@pytest.mark.parametrize("flow", ["nice", "maf", "nsf"])
+def test_zuko_s_flows(flow, strength):
+    pytest.importorskip("zuko")
+    X = vectors(n_features=4)
+    calibrator = NormalizingFlowCalibrator(flow, strength=strength, max_epochs=3, random_state=0).fit(X)
+    assert_allclose(calibrator.inverse_transform(calibrator.transform(X)), X, rtol=0, atol=1e-6)
+    # No worse than the Gaussian of no whitening at all: independent features.
+    assert calibrator.score(X) > stats.norm(X.mean(axis=0), X.std(axis=0)).logpdf(X).sum(axis=1).mean()
+
+
 @pytest.mark.parametrize("strength", [0.5, "auto"])
 def test_likelihood_is_the_density_by_change_of_variables(strength):
     # z is an affine map of the latent f(x), which is Gaussian: p(x) = N(f(x)) |df/dx|, by finite differences.
@@ -88,13 +99,25 @@ def test_samples_have_the_covariance_of_the_rows():
     assert_allclose(S.mean(axis=0), X.mean(axis=0), atol=0.05)
 
 
+def through_skops(calibrator, path):
+    skops = pytest.importorskip("skops.io")
+    skops.dump(calibrator, path)
+    untrusted = skops.get_untrusted_types(file=path)
+    assert all(name.startswith("skflow.") for name in untrusted)
+    return skops.load(path, trusted=untrusted)
+
+
 @pytest.mark.parametrize("strength", [0.5, "auto"])
-def test_kept_by_pickles_and_directories(strength, tmp_path):
+@pytest.mark.parametrize("flow", ["glow", "maf"])
+def test_kept_by_pickles_and_directories(flow, strength, tmp_path):
+    if flow == "maf":
+        pytest.importorskip("zuko")
     X = vectors()
-    calibrator = NormalizingFlowCalibrator(strength=strength, random_state=0).fit(X)
+    calibrator = NormalizingFlowCalibrator(flow, strength=strength, random_state=0).fit(X)
     calibrator.save_pretrained(tmp_path)
     for other in (
         pickle.loads(pickle.dumps(calibrator)),
+        through_skops(calibrator, tmp_path / "calibrator.skops"),
         NormalizingFlowCalibrator.from_pretrained(tmp_path),
     ):
         assert other.strength_ == calibrator.strength_
