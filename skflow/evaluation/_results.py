@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 
 class Interval(NamedTuple):
-    """Bounds of a bootstrap confidence interval."""
+    """Bounds of a bootstrap confidence interval.
+
+    Attributes
+    ----------
+    low, high : float
+        In the unit of the figure that they belong to: correlations and areas are times 100.
+    """
 
     low: float
     high: float
@@ -26,7 +32,15 @@ class Interval(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A figure less that of the baseline on the same pairs, and the bounds of its confidence interval."""
+    """A figure less that of the baseline on the same pairs, and the bounds of its confidence interval.
+
+    Attributes
+    ----------
+    difference : float
+        In the unit of the figures: correlations are times 100. Above 0 where the figure is the larger one.
+    low, high : float
+        Bounds of its interval, from the same resamples for both.
+    """
 
     difference: float
     low: float
