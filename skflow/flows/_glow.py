@@ -43,7 +43,7 @@ class Glow(nn.Module):
     vector is split: the first half goes on, the second half is final, so that the latent is z = [half of
     level 0, half of level 1, ..., rest]. The likelihood is that of a standard Gaussian latent,
 
-    .. math:: \\log p(x) = \\log N(z; 0, I) + \\log |\\det \\partial z / \\partial x|.
+    .. math:: \log p(x) = \log N(z; 0, I) + \log |\det \partial z / \partial x|.
 
     Reversing the order of the features at every step and conditioning on the first half is the same as
     leaving them where they are and conditioning on either end in turn, so with ``permutation="reverse"``
