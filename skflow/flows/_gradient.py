@@ -44,7 +44,7 @@ class _Step:
 
     def bind(self, level, s):
         self.scale, self.shift = level.scale[0][s], level.shift[0][s]
-        self.bias, self.bias_grad = level.bias[0][s], level.bias_grad[0][s]
+        self.bias_grad = level.bias_grad[0][s]
         self.actnorm_sums = level.log_scale_grad[0][s]
         if self.is_coupled:
             self.hidden_shifts = [level.shift[1][s], level.shift[2][s]]
@@ -170,7 +170,6 @@ class GlowGradient:
         self._scale, self._shift = torch.empty_like(self._bias), torch.empty_like(self._bias)
         self._scaled_weight = torch.empty_like(self._weight)
         vectors = {
-            "bias": self._bias,
             "bias_grad": self._bias_grad,
             "log_scale": self._log_scale,
             "log_scale_grad": self._log_scale_grad,
@@ -198,7 +197,7 @@ class GlowGradient:
         for index, rows in enumerate(x.split(SLICE_ROWS)):
             buffers = self._buffers_for(rows)
             self._forward(rows, buffers)
-            self._backward(rows, buffers, weight, beta=min(index, 1))
+            self._backward(buffers, weight, beta=min(index, 1))
         # sum of squares over 2 n d log 2
         loss = 0.5 * self._latent_sums.sum() + 0.5 * math.log2(2 * math.pi)
         self._finish(n_features)
@@ -239,7 +238,7 @@ class GlowGradient:
                 x = b.y
             x = of_level.kept
 
-    def _backward(self, x, buffers, weight, beta):
+    def _backward(self, buffers, weight, beta):
         """Compute the gradient of the outputs of every layer, and its sums over the rows.
 
         With `beta` 1, add them to those of the slices before. What is in the places for gradients afterwards
