@@ -58,8 +58,6 @@ autodoc_typehints = "none"  # the docstrings say more: shapes, dtypes, units
 numpydoc_show_class_members = False  # the class template lists them
 numpydoc_class_members_toctree = False
 
-_OUTSIDE = ("sklearn", "torch", "sentence_transformers")
-
 
 def _defined_in(member):
     """Return the name of the module that a method or property comes from, or "" if it does not say."""
@@ -67,9 +65,11 @@ def _defined_in(member):
     return getattr(member, "__module__", None) or type(member).__module__ or ""
 
 
-def skip_members_of_torch(app, what, name, obj, skip, options):
-    """Leave out what Glow and the exported modules inherit from torch: fifty methods each."""
+def skip_members(app, what, name, obj, skip, options):
+    """Leave out what a class inherits from torch (fifty methods), and "Alias for field number 0"."""
     module = _defined_in(obj)
+    if type(obj).__name__ == "_tuplegetter":  # a named tuple's field, which the docstring describes
+        return True
     if module.startswith(("torch.", "sentence_transformers.", "builtins")) and inspect.isroutine(obj):
         return True
     return None
@@ -182,7 +182,7 @@ def setup(app):
     from gallery_clock import check_times
 
     app.connect("builder-inited", write_tables)
-    app.connect("autodoc-skip-member", skip_members_of_torch)
+    app.connect("autodoc-skip-member", skip_members)
     app.connect("autodoc-process-docstring", shorten_docstring_of_sklearn, priority=100)
     app.connect("autodoc-process-docstring", escape_shapes, priority=900)  # after numpydoc
     app.connect("build-finished", check_times)

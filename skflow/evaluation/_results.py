@@ -372,6 +372,7 @@ class CalibratorComparison(Mapping):
         baseline : str, default=None
             Name of the row to compare with; that of the attribute `baseline` by default.
         metric : {"spearman", "pearson"}, default="spearman"
+            Correlation to compare.
 
         Returns
         -------
