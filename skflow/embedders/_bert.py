@@ -79,7 +79,8 @@ class BertEmbedder(BaseTextEmbedder):
         text is embedded twice, in this process or another one. It is made when missing. The key is the text
         with a fingerprint of all that determines its vector: the files of the model, the parameters here, the
         learned frequencies, the versions of the libraries. A cache that cannot be read or written costs a
-        warning, never a wrong vector.
+        warning, never a wrong vector; one that is damaged is renamed to ``<name>.damaged``, and a new one
+        begun.
     token : str, bool or None, default=None
         Access token for private models on the hub; True takes the stored one. It never shows in a repr, and a
         pickled embedder carries None in its place.
@@ -214,9 +215,10 @@ class BertEmbedder(BaseTextEmbedder):
         Raises
         ------
         FileNotFoundError
-            If there is no such model.
+            If there is no such model, or no file of its tokenizer.
         TypeError, ValueError
-            If `X` is no column of text, or if a parameter does not suit the model.
+            If `X` is no column of text, if a parameter does not suit the model, if the model wants code of
+            its own to run without `trust_remote_code`, or if its vectors are not finite.
         """
         self._check_together()
         texts = check_texts(X)
@@ -244,9 +246,11 @@ class BertEmbedder(BaseTextEmbedder):
         NotFittedError
             If `sif` is given and `fit` was not called.
         FileNotFoundError
-            If there is no such model.
+            If there is no such model, or no file of its tokenizer.
         TypeError, ValueError
-            If `X` is no column of text, or if a parameter does not suit the model.
+            As in `fit`.
+        RuntimeError
+            If a process of a list of devices died.
 
         Warns
         -----
@@ -285,6 +289,11 @@ class BertEmbedder(BaseTextEmbedder):
         if self.exclude_special_tokens and self.pooling == "cls":
             raise ValueError("exclude_special_tokens=True leaves nothing to pooling='cls', a special token.")
         check_layers(self.layers)
+        if self.cache is not None and os.fspath(self.cache) in ("", ":memory:"):
+            raise ValueError(
+                f"cache={self.cache!r} is no file; expected the path of a file or a directory, or None for "
+                "no cache."
+            )
 
     def _find(self):
         token = self.token.reveal() if isinstance(self.token, Secret) else self.token
@@ -309,8 +318,12 @@ class BertEmbedder(BaseTextEmbedder):
         )
 
     def _load(self, directory, *, to_compute=True):
-        # Worker processes load the model themselves; here it serves for checks then.
-        device = self.device if isinstance(self.device, str) else "cpu"
+        device = self.device
+        if not isinstance(device, str):
+            # Worker processes load the model themselves; here it serves for checks then.
+            for each in device:
+                choose_device(each, warn=False)
+            device = "cpu"
         # fit computes nothing: transform says what is used, so that fit_transform says it once.
         device = choose_device(device, warn=to_compute)
         return load_encoder(device=device, **self._loading_options(directory))
@@ -344,7 +357,21 @@ class BertEmbedder(BaseTextEmbedder):
         cache = self._open_cache(directory, recipe)
         # Whatever filled the cache has passed the checks that loading the model would make.
         known = cache.n_features() if cache is not None else None
-        return known or self._load(directory, to_compute=False).n_features(recipe)
+        if known:
+            return known
+        some = self._load(directory, to_compute=False).probe(recipe)
+        self._check_finite(some, ["a"])
+        return some.shape[1]
+
+    def _check_finite(self, vectors, texts):
+        is_finite = np.isfinite(vectors).all(axis=1)
+        if not is_finite.all():
+            text = texts[int(is_finite.argmin())]
+            hint = "" if self.dtype == "float32" else f", or does dtype={self.dtype!r} not suit it"
+            raise ValueError(
+                f"model_name_or_path={str(self.model_name_or_path)!r} gives a vector that is not finite for "
+                f"the text {text[:60]!r}: are its weights damaged{hint}?"
+            )
 
     def _embed(self, texts):
         directory, recipe = self._find(), self._recipe()
@@ -377,6 +404,7 @@ class BertEmbedder(BaseTextEmbedder):
                 loading = self._loading_options(directory)
                 windows = embed_on_devices(devices, texts, recipe, options=loading, **options)
             for start, window, cut in windows:
+                self._check_finite(window, texts[start:])
                 if vectors is None:
                     vectors = np.empty((len(texts), window.shape[1]), dtype=np.float32)
                 stop = start + len(window)

@@ -1,10 +1,14 @@
 """Models as their files declare them: plain encoders and sentence-transformers checkpoints."""
 
+import contextlib
 import warnings
+from pathlib import Path
 
 import numpy as np
 import torch
 
+# What files of vocabularies are called.
+_VOCABULARIES = ("tokenizer*.json", "vocab*", "merges.txt", "*.model", "*.codes", "*.tiktoken", "tekken.json")
 # Upper case, white space at the ends and two lengths: where preparation, prompts or padding could differ.
 _PROBES = ["  A Probe ", "of what The checkpoint declares itself to be."]
 _PROBE_TOLERANCE = {"float32": 1e-5, "float16": 1e-2, "bfloat16": 5e-2}
@@ -31,19 +35,29 @@ def load_plain(directory, device, dtype, options):
     tokenizer : transformers.PreTrainedTokenizerBase
         Its tokenizer.
 
+    Raises
+    ------
+    FileNotFoundError
+        If there are no files of a tokenizer.
+
     Warns
     -----
     UserWarning
         If the checkpoint lacks weights of the encoder.
     """
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(str(directory), **options)
-    model, report = AutoModel.from_pretrained(
+    config = AutoConfig.from_pretrained(str(directory), **options)
+    with _clear_about_tokenizers(directory):
+        tokenizer = AutoTokenizer.from_pretrained(str(directory), **options)
+    check_tokenizer_files(tokenizer, directory)
+    model, report = _model_class(config).from_pretrained(
         str(directory), output_loading_info=True, **_dtype_option(dtype), **options
     )
-    # Poolers belong to pretraining tasks; hidden states do without them.
-    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    # Poolers belong to pretraining tasks, and hidden states do without them; a decoder is not run.
+    missing = sorted(
+        key for key in report["missing_keys"] if "pooler" not in key and not key.startswith("decoder.")
+    )
     if missing:
         warnings.warn(
             f"{directory} lacks {len(missing)} weights of the encoder, such as {missing[0]!r}: they are "
@@ -54,6 +68,68 @@ def load_plain(directory, device, dtype, options):
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     return model.eval().to(device), tokenizer
+
+
+def _model_class(config):
+    """Choose the class to load: files may hold the encoder of an encoder-decoder alone, such as T5's."""
+    from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, AutoModel, AutoModelForTextEncoding
+
+    kind = type(config)
+    if config.is_encoder_decoder or kind not in MODEL_FOR_TEXT_ENCODING_MAPPING:
+        return AutoModel
+    is_half = MODEL_FOR_TEXT_ENCODING_MAPPING[kind].__name__.endswith("EncoderModel")
+    return AutoModelForTextEncoding if is_half else AutoModel
+
+
+@contextlib.contextmanager
+def _clear_about_tokenizers(directory):
+    """Say that there are no files of a tokenizer, where an error of transformers comes from that."""
+    try:
+        yield
+    except Exception as error:  # which one it is depends on the class and the version
+        files = (path for pattern in _VOCABULARIES for path in directory.rglob(pattern))
+        if "trust_remote_code" in str(error) or any(path.name != "tokenizer_config.json" for path in files):
+            raise
+        raise FileNotFoundError(
+            f"{directory} has no tokenizer files: it lacks tokenizer.json, and any other vocabulary."
+        ) from error
+
+
+def check_tokenizer_files(tokenizer, directory):
+    """Check that a tokenizer had files to be loaded from; without them, some versions make up an empty one.
+
+    Parameters
+    ----------
+    tokenizer : transformers.PreTrainedTokenizerBase
+        The tokenizer.
+    directory : pathlib.Path
+        Where it was loaded from.
+
+    Raises
+    ------
+    FileNotFoundError
+        If its vocabulary is in none of the files that its class reads.
+    """
+    names = dict(getattr(tokenizer, "vocab_files_names", {}))
+    if not names:  # a tokenizer of bytes or characters
+        return
+    # One file may hold all, under names of several libraries.
+    whole = {
+        names.pop("tokenizer_file", "tokenizer.json"),
+        "tokenizer.json",
+        "tokenizer.model",
+        "tekken.json",
+    }
+    needed = [names[key] for key in ("vocab_file", "merges_file") if key in names]
+    if any((directory / name).is_file() for name in whole) or any(directory.glob("tokenizer.*.json")):
+        return
+    missing = [name for name in needed if not (directory / name).is_file()]
+    if missing or not needed:
+        expected = " and ".join(needed)
+        raise FileNotFoundError(
+            f"{directory} has no tokenizer files: it lacks tokenizer.json{' and ' if missing else ''}"
+            f"{' and '.join(missing)}; expected tokenizer.json{' or ' + expected if expected else ''}."
+        )
 
 
 def _dtype_option(dtype):
@@ -98,9 +174,10 @@ class Declared:
     def __init__(self, directory, device, dtype, options):
         from sentence_transformers import SentenceTransformer
 
-        self._st = SentenceTransformer(
-            str(directory), device=device, model_kwargs=_dtype_option(dtype), **options
-        ).eval()
+        with _clear_about_tokenizers(directory):
+            self._st = SentenceTransformer(
+                str(directory), device=device, model_kwargs=_dtype_option(dtype), **options
+            ).eval()
         self._tolerance = _PROBE_TOLERANCE[dtype]
         first = self._st[0]
         self.kind = type(first).__name__
@@ -108,6 +185,13 @@ class Declared:
         self.tokenizer = getattr(first, "tokenizer", None) if self.model is not None else None
         if not hasattr(self.tokenizer, "num_special_tokens_to_add"):
             self.model = self.tokenizer = None
+        if self.tokenizer is not None:
+            folder = Path(str(getattr(self.tokenizer, "name_or_path", "")))
+            check_tokenizer_files(self.tokenizer, folder if folder.is_dir() else Path(directory))
+            if self.tokenizer.pad_token is None:
+                # Decoders have none. What it is does not matter: the attention mask hides it.
+                some = self.tokenizer.eos_token or self.tokenizer.unk_token
+                self.tokenizer.pad_token = some or self.tokenizer.convert_ids_to_tokens(0)
         # Half precision is for the transformer alone; the modules behind it are small.
         for module in list(self._st)[1:] if self.model is not None else self._st:
             module.float()

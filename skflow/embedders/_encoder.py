@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ._foreign_code import check_no_foreign_code
 from ._hidden_states import HiddenStates
 from ._pooling import Recipe, average_layers, pool_tokens, resolve_layers
 
@@ -67,7 +68,8 @@ class Encoder:
         options = {
             # Files of a directory need no network, code of other repositories may.
             "local_files_only": local_files_only or not trust_remote_code,
-            **({"trust_remote_code": True} if trust_remote_code else {}),
+            # Said in so many words, since transformers would otherwise ask at the terminal.
+            "trust_remote_code": bool(trust_remote_code),
         }
         self.device = torch.device(device)
         # Tokenizers and the hooks on the model are not safe to share between threads.
@@ -76,6 +78,8 @@ class Encoder:
         # Loading draws random numbers for heads that the checkpoint lacks; the user's stream stays as it is.
         with torch.random.fork_rng(devices=[]):
             if (directory / "modules.json").is_file():
+                if not trust_remote_code:
+                    check_no_foreign_code(directory)
                 self.declared = Declared(directory, device, dtype, options)
                 self.model, self.tokenizer = self.declared.model, self.declared.tokenizer
             else:
@@ -157,11 +161,11 @@ class Encoder:
         for group in groups:
             yield from split(group, lengths, budget)
 
-    def n_features(self, recipe):
-        """Return the length of the vectors; raise ValueError if the recipe does not suit the model."""
+    def probe(self, recipe):
+        """Return the vector of a short text, one row; raise ValueError if the recipe does not suit."""
         with self.lock:
             self._check(recipe)
-            return next(self.embed(["a"], recipe, batch_size=1))[1].shape[1]
+            return next(self.embed(["a"], recipe, batch_size=1))[1]
 
     def embed(self, texts, recipe, *, batch_size, progress=lambda n: None):
         """Embed texts, window by window.
@@ -187,6 +191,11 @@ class Encoder:
             Which texts were longer than the limit.
         """
         layers, pooling = self._check(recipe)
+        if recipe.token_weights is not None and len(recipe.token_weights) != self.n_vocabulary:
+            raise ValueError(
+                f"the token_frequencies_ that sif learned are of {len(recipe.token_weights)} tokens, and "
+                f"the model has {self.n_vocabulary}: it is another model than at fit; fit again."
+            )
         for start in range(0, len(texts), WINDOW):
             window = texts[start : start + WINDOW]
             if recipe.as_declared and self.declared is not None:

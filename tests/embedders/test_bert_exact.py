@@ -434,3 +434,26 @@ def test_real_encoder(minilm):
 def test_decoders_have_no_padding_token(tiny):
     for name in DECODERS:
         assert load(tiny(name))[0].pad_token is None
+
+
+@pytest.mark.parametrize("architecture", DECODERS)
+@pytest.mark.parametrize("pooling", ["lasttoken", "mean"])
+def test_declared_decoder_without_padding_token(declare, set_json, architecture, pooling):
+    from pathlib import Path
+
+    from sentence_transformers import SentenceTransformer
+
+    path = declare(architecture, pooling)
+    theirs = SentenceTransformer(path, device="cpu")
+    theirs.tokenizer.pad_token = theirs.tokenizer.eos_token
+    # Versions differ in whether white space at the ends counts.
+    texts = [text.strip() for text in SENTENCES if text]
+    expected = np.concatenate([theirs.encode([text]) for text in texts])
+    for file in Path(path).rglob("tokenizer_config.json"):
+        set_json(file, pad_token=None)
+    for file in Path(path).rglob("special_tokens_map.json"):
+        set_json(file, pad_token=None)
+    assert SentenceTransformer(path, device="cpu").tokenizer.pad_token is None
+    vectors = BertEmbedder(path).fit(texts).transform(texts)
+    np.testing.assert_allclose(vectors, expected, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(BertEmbedder(path, layers=-1).transform(texts), expected, rtol=0, atol=2e-5)

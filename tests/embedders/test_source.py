@@ -1,5 +1,6 @@
 """Where models come from: directories, the Hugging Face cache and the hub."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -206,22 +207,163 @@ def test_model_that_the_hub_does_not_know(hub, tmp_path):
     assert hub.endpoint in done.stderr
 
 
-def test_remote_code_does_not_run_unless_trusted(tiny_bert, tmp_path, set_json):
+def with_code(directory, code="class C: pass"):
+    """Put Python code beside a model; it leaves a file when it runs."""
+    (directory / "own.py").write_text(
+        f"open({str(directory.parent / 'ran')!r}, 'w').close()\n{code}\n", encoding="utf-8"
+    )
+
+
+CLASSES = """
+from transformers import BertConfig, BertModel
+class C(BertConfig):
+    model_type = 'own'
+class M(BertModel):
+    config_class = C
+"""
+
+
+@pytest.mark.parametrize("layers", ["auto", -1])
+@pytest.mark.parametrize("is_declared", [False, True])
+def test_remote_code_does_not_run_unless_trusted(
+    tiny_bert, declare, tmp_path, set_json, monkeypatch, is_declared, layers
+):
+    import io
+    import shutil
+
+    path = tmp_path / "model"
+    shutil.copytree(declare() if is_declared else tiny_bert, path)
+    transformer = next(file.parent for file in path.rglob("model.safetensors"))
+    set_json(
+        transformer / "config.json", model_type="own", auto_map={"AutoConfig": "own.C", "AutoModel": "own.M"}
+    )
+    with_code(path, CLASSES)
+    if transformer != path:
+        shutil.copy(path / "own.py", transformer)
+    # Nobody is asked, whatever the answer would be.
+    answers = io.StringIO("y\n" * 9)
+    monkeypatch.setattr("sys.stdin", answers)
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        BertEmbedder(path, layers=layers).fit(TEXTS)
+    assert answers.tell() == 0
+    assert not (tmp_path / "ran").exists()
+    if not is_declared:
+        assert BertEmbedder(path, trust_remote_code=True).fit_transform(TEXTS).shape == (2, 32)
+        assert (tmp_path / "ran").exists()
+
+
+def test_remote_tokenizer_does_not_run_unless_trusted(tiny_bert, tmp_path, set_json, monkeypatch):
+    import io
     import shutil
 
     path = tmp_path / "model"
     shutil.copytree(tiny_bert, path)
-    set_json(path / "config.json", model_type="own", auto_map={"AutoConfig": "own.C", "AutoModel": "own.M"})
-    (path / "own.py").write_text(
-        "from transformers import BertConfig, BertModel\n"
-        f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
-        "class C(BertConfig):\n    model_type = 'own'\n"
-        "class M(BertModel):\n    config_class = C\n",
-        encoding="utf-8",
+    set_json(
+        path / "tokenizer_config.json", tokenizer_class="C", auto_map={"AutoTokenizer": ["own.C", "own.C"]}
     )
-    with pytest.raises(ValueError, match="trust_remote_code"):
+    with_code(path)
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
+    with contextlib.suppress(ValueError):  # where transformers has a class of its own, it takes that
         BertEmbedder(path).fit(TEXTS)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("place", ["modules", "router", "dense"])
+def test_foreign_modules_do_not_run_unless_trusted(declare, tmp_path, place):
+    import shutil
+
+    path = tmp_path / "model"
+    shutil.copytree(declare(behind=["dense"]), path)
+    with_code(path, "import torch\nC = torch.nn.Tanh")
+    file = path / "modules.json"
+    modules = json.loads(file.read_text(encoding="utf-8"))
+    if place == "modules":
+        modules[2]["type"] = "own.C"
+        content = modules
+    elif place == "router":
+        file, content = path / "router_config.json", {"types": {"a": "own.C"}}
+    else:
+        file = path / modules[2]["path"] / "config.json"
+        content = json.loads(file.read_text(encoding="utf-8"))
+        content["activation_function"] = "own.C"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"asks for the class 'own\.C'.*trust_remote_code=True"):
+        BertEmbedder(path).fit(TEXTS)
+    assert not (tmp_path / "ran").exists()
+
+
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt")
+
+
+@pytest.mark.parametrize("layers", ["auto", -1])
+@pytest.mark.parametrize("kind", ["minilm", "bert", "gpt2", "declared"])
+def test_no_tokenizer_files(request, tiny, declare, tmp_path, kind, layers):
+    import shutil
+
+    source = {"minilm": lambda: request.getfixturevalue("minilm"), "declared": declare}.get(
+        kind, lambda: tiny(kind)
+    )()
+    path = tmp_path / "model"
+    shutil.copytree(source, path)
+    for file in list(path.rglob("*")):
+        if file.name in TOKENIZER_FILES:
+            file.unlink()
+    for method in ("fit", "transform"):
+        with pytest.raises(FileNotFoundError, match="has no tokenizer files") as caught:
+            getattr(BertEmbedder(path, layers=layers), method)(TEXTS)
+        assert str(path) in str(caught.value)
+
+
+def test_tokenizer_of_vocabulary_alone(minilm, tmp_path):
+    import shutil
+
+    path = tmp_path / "model"
+    shutil.copytree(minilm, path)
+    words = json.loads((path / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    (path / "vocab.txt").write_text("\n".join(sorted(words, key=words.get)), encoding="utf-8")
+    (path / "tokenizer.json").unlink()
+    np.testing.assert_allclose(
+        BertEmbedder(path, layers=-1).fit_transform(TEXTS),
+        BertEmbedder(minilm, layers=-1).fit_transform(TEXTS),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("layers", ["auto", -1])
+def test_weights_that_are_not_finite(tiny_bert, tmp_path, layers):
+    import shutil
+
+    from safetensors.numpy import load_file, save_file
+
+    path = tmp_path / "model"
+    shutil.copytree(tiny_bert, path)
+    weights = {
+        key: np.full_like(value, np.nan) for key, value in load_file(path / "model.safetensors").items()
+    }
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    cache = tmp_path / "cache.sqlite"
+    for method in ("fit", "transform"):
+        with pytest.raises(ValueError, match="not finite for the text") as caught:
+            getattr(BertEmbedder(path, layers=layers, cache=cache), method)(TEXTS)
+        assert repr(str(path)) in str(caught.value)
+
+
+@pytest.mark.parametrize("layers", [-1, "first_last"])
+def test_encoder_of_an_encoder_decoder_alone(tiny, tmp_path, layers, recwarn):
+    import shutil
+
+    import transformers
+
+    path = tmp_path / "model"
+    shutil.copytree(tiny("t5"), path)
+    model = transformers.T5EncoderModel.from_pretrained(path)
+    (path / "model.safetensors").unlink()
+    model.save_pretrained(path)
+    # The whole model is a tokenizer and an encoder, too.
+    expected = BertEmbedder(tiny("t5"), layers=layers).fit_transform(TEXTS)
+    recwarn.clear()
+    np.testing.assert_allclose(BertEmbedder(path, layers=layers).fit_transform(TEXTS), expected, atol=1e-6)
+    assert not recwarn.list
 
 
 def test_missing_weights_are_reported(tiny_bert, tmp_path):
