@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections import OrderedDict
+from logging import ERROR, getLogger
 
 from ._source import model_files
 
@@ -84,7 +85,7 @@ def load_encoder(directory, *, device, dtype, trust_remote_code, local_files_onl
 
 @contextlib.contextmanager
 def quiet(silent=True):
-    """Silence the progress bars and chatter of transformers and huggingface_hub within a with block."""
+    """Silence the progress bars and chatter of Hugging Face's libraries within a with block."""
     if not silent:
         yield
         return
@@ -96,12 +97,17 @@ def quiet(silent=True):
         logging.is_progress_bar_enabled(),
         not hub.are_progress_bars_disabled(),
     )
+    # Such as that there is a default prompt.
+    chatter = getLogger("sentence_transformers")
+    level = chatter.level
+    chatter.setLevel(ERROR)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     hub.disable_progress_bars()
     try:
         yield
     finally:
+        chatter.setLevel(level)
         logging.set_verbosity(verbosity)
         if bar:
             logging.enable_progress_bar()
@@ -149,13 +155,26 @@ def choose_device(device, *, warn=True):
         raise ValueError(
             f"device={device!r} is no device of torch; expected 'auto', 'cpu', 'cuda:0'..."
         ) from error
-    missing = (kind.type == "cuda" and (kind.index or 0) >= torch.cuda.device_count()) or (
-        kind.type == "mps" and not torch.backends.mps.is_available()
-    )
-    if missing:
+    if kind.type == "meta":
+        raise ValueError("device='meta' computes nothing; expected 'auto', 'cpu', 'cuda:0'...")
+    if not _is_there(kind):
         if warn:
             warnings.warn(
                 f"device={device!r} is not available here; the cpu is used.", UserWarning, stacklevel=3
             )
         return "cpu"
     return str(device)
+
+
+def _is_there(device):
+    import torch
+
+    if device.type == "cuda":
+        return (device.index or 0) < torch.cuda.device_count()
+    if device.type == "mps":
+        return torch.backends.mps.is_available()
+    try:
+        torch.empty(0, device=device)
+    except Exception:  # each kind of device that torch was not built for says so in its own way
+        return False
+    return True

@@ -1,5 +1,6 @@
 """Several devices at once, by the process pool of sentence-transformers."""
 
+import queue
 import threading
 import traceback
 
@@ -11,6 +12,7 @@ from ._encoder import WINDOW
 from ._loading import load_encoder
 
 _CHUNKS_PER_WORKER = 4
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class _Worker(SentenceTransformer):
@@ -45,6 +47,29 @@ class _Worker(SentenceTransformer):
     _inference = encode
 
 
+class _WatchedQueue:
+    """The queue of results, which some pools would wait at for ever once a worker is dead."""
+
+    def __init__(self, results, processes):
+        self._results, self._processes = results, processes
+
+    def get(self, *args, **kwargs):
+        while True:
+            try:
+                return self._results.get(timeout=_SECONDS_BETWEEN_LOOKS)
+            except queue.Empty:
+                codes = [str(process.exitcode) for process in self._processes if not process.is_alive()]
+            if codes:
+                raise RuntimeError(
+                    f"{len(codes)} worker processes of BertEmbedder died (exit code {', '.join(codes)}). A "
+                    "script that gives a list as device must work under if __name__ == '__main__':, since "
+                    "each worker imports the script. Otherwise memory may have run out."
+                )
+
+    def __getattr__(self, name):
+        return getattr(self._results, name)
+
+
 def embed_on_devices(devices, texts, recipe, *, batch_size, options, progress):
     """Embed texts in one process per device.
 
@@ -67,13 +92,14 @@ def embed_on_devices(devices, texts, recipe, *, batch_size, options, progress):
     Raises
     ------
     RuntimeError
-        If a worker failed; its traceback is in the message.
+        If a worker failed; its traceback is in the message. If a worker died.
     """
     worker = _Worker(recipe, batch_size, options)
     chunk_size = min(WINDOW, max(1, -(-len(texts) // (len(devices) * _CHUNKS_PER_WORKER))))
     # A call of the pool covers a few chunks per worker, so that finished vectors can be kept meanwhile.
     call_size = chunk_size * len(devices) * _CHUNKS_PER_WORKER
     pool = worker.start_multi_process_pool(list(devices))
+    pool["output"] = _WatchedQueue(pool["output"], pool["processes"])
     try:
         for first in range(0, len(texts), call_size):
             part = texts[first : first + call_size]

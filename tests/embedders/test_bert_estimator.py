@@ -108,10 +108,15 @@ def test_refit_forgets(tiny_bert):
         ({"device": "toaster"}, "device"),
         ({"device": []}, "device"),
         ({"device": ["cpu", 0]}, "device"),
+        ({"device": ["cpu", "foo"]}, "device='foo' is no device"),
+        ({"device": "meta"}, "device='meta' computes nothing"),
+        ({"device": ["cpu", "meta"]}, "device='meta' computes nothing"),
         ({"sif": 0.0}, "sif"),
         ({"sif": 1e-3, "pooling": "max"}, "sif"),
         ({"exclude_special_tokens": True, "pooling": "cls"}, "exclude_special_tokens"),
         ({"cache": 3}, "cache"),
+        ({"cache": ""}, "cache='' is no file; expected the path"),
+        ({"cache": ":memory:"}, "cache=':memory:' is no file; expected the path"),
         ({"verbose": -1}, "verbose"),
     ],
 )
@@ -303,6 +308,47 @@ def test_in_searches_and_pipelines_with_memory(tiny_bert, tmp_path):
     assert cross_val_score(pipeline, X, y, cv=2, n_jobs=2).mean() > 0.9
 
 
+def test_token_in_a_pipeline_with_memory(tiny_bert, tmp_path):
+    pipeline = Pipeline(
+        [("embed", BertEmbedder(tiny_bert, token="hf_verysecret")), ("classify", LogisticRegression())],
+        memory=str(tmp_path),
+    )
+    assert pipeline.fit(TEXTS[:2], [0, 1]).score(TEXTS[:2], [0, 1]) == 1.0
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"hf_very" in path.read_bytes()]
+    # What the token is does not change a vector.
+    embedders = [BertEmbedder(tiny_bert, token=token) for token in ("hf_a", "hf_b")]
+    assert len({joblib.hash(embedder) for embedder in embedders}) == 1
+    assert pickle._loads(pickle._dumps(embedders[0])).token is None
+
+
+def test_frequencies_of_another_model(tiny, tiny_bert):
+    embedder = BertEmbedder(tiny_bert, sif=1e-3).fit(TEXTS)
+    expected = BertEmbedder(tiny("gpt2"), sif=1e-3).fit_transform(TEXTS)
+    embedder.set_params(model_name_or_path=tiny("gpt2"))
+    with pytest.raises(ValueError, match=r"token_frequencies_ .* fit again"):
+        embedder.transform(TEXTS)
+    np.testing.assert_array_equal(embedder.fit(TEXTS).transform(TEXTS), expected)
+
+
+def test_several_devices_without_guard(tiny_bert, tmp_path):
+    program = """
+import sys
+from skflow.embedders import BertEmbedder
+BertEmbedder(sys.argv[1], device=["cpu", "cpu"]).transform(["a cat", "a dog"])
+"""
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "program.py", tiny_bert],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode != 0
+    assert "worker processes of BertEmbedder died" in done.stderr
+    assert "under if __name__ == '__main__':" in done.stderr
+
+
 def test_several_devices(tiny_bert, tmp_path):
     texts = [f"the cat {i} sat" for i in range(40)]
     program = """
@@ -333,6 +379,21 @@ def test_missing_device_becomes_the_cpu(tiny_bert):
         vectors = BertEmbedder(tiny_bert, device="cuda").fit_transform(TEXTS)
     assert len(seen) == 1
     np.testing.assert_array_equal(vectors, BertEmbedder(tiny_bert).transform(TEXTS))
+
+
+def test_device_that_torch_was_not_built_for(tiny_bert):
+    with pytest.warns(UserWarning, match="device='hpu' is not available here; the cpu is used"):
+        vectors = BertEmbedder(tiny_bert, device="hpu").transform(TEXTS)
+    np.testing.assert_array_equal(vectors, BertEmbedder(tiny_bert).transform(TEXTS))
+
+
+def test_quiet_about_a_default_prompt(declare):
+    path = declare(prompts={"query": "find: "}, default_prompt_name="query")
+    program = "import sys, skflow; skflow.BertEmbedder(sys.argv[1]).fit_transform(['a cat'])"
+    done = subprocess.run(
+        [sys.executable, "-c", program, path], check=True, capture_output=True, text=True, encoding="utf-8"
+    )
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_quiet_by_default_and_a_bar_on_request(tiny_bert, capfd):
