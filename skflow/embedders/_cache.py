@@ -17,7 +17,18 @@ FILE_NAME = "embeddings.sqlite"
 # What marks a database as ours ("skfl"), and the layout of its table.
 _APPLICATION_ID = 0x736B666C
 _LAYOUT = 1
-_SECONDS_TO_WAIT = 30
+_NO_LAYOUT = 100  # that many there will not be
+_SCHEMA = (
+    "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, "
+    "is_cut INTEGER NOT NULL, checksum BLOB NOT NULL)"
+)
+# Places in the header of a SQLite file: see its documentation, "Database File Format".
+_MAGIC = b"SQLite format 3\0"
+_APPLICATION_ID_AT = slice(68, 72)
+_PAGE = 4096
+_SUFFIXES = (".sqlite", ".sqlite3", ".db")
+# Transactions take milliseconds: whoever holds the lock for longer does something else.
+_SECONDS_TO_WAIT = 4
 _KEYS_PER_QUERY = 500
 _DIGEST_SIZE = 16
 # Another version may make other tokens or round otherwise.
@@ -61,9 +72,10 @@ def _versions():
 class VectorCache:
     """Vectors of texts, for one fingerprint.
 
-    Every row carries a checksum over its key and content: what does not agree is taken as missing. Whatever
-    goes wrong with the file ends in a warning, and the cache then holds nothing and keeps nothing. Nothing is
-    ever unpickled, and a file that is something else is never written to. A write is one transaction: a
+    Every row carries a checksum over its key and content: what does not agree is taken as missing. A file
+    that is damaged is renamed, and a new one begun, with a warning. Whatever else goes wrong with the file
+    ends in a warning, too, and the cache then holds nothing and keeps nothing. Nothing is ever unpickled, and
+    a file that is something else is never written to. A write is one transaction: a
     killed process leaves all of it or nothing.
 
     Parameters
@@ -75,10 +87,10 @@ class VectorCache:
     """
 
     def __init__(self, path, fingerprint):
-        path = Path(os.path.expanduser(path))
-        self._path = path / FILE_NAME if path.is_dir() else path
+        self._path = path
         self._fingerprint = fingerprint
         self._is_usable = True
+        self._has_damaged_rows = False
 
     def n_features(self):
         """Return the length of the vectors, or None if there are none."""
@@ -117,6 +129,9 @@ class VectorCache:
 
         def look(connection):
             nonlocal vectors, is_cut, n_damaged
+            # What came from a file that turned out to be damaged is not in the new one.
+            vectors, is_cut, n_damaged = None, None, 0
+            found[:] = False
             for start in range(0, len(keys), _KEYS_PER_QUERY):
                 part = keys[start : start + _KEYS_PER_QUERY]
                 positions = {key: start + i for i, key in enumerate(part)}
@@ -137,6 +152,7 @@ class VectorCache:
 
         self._with_connection(look)
         if n_damaged:
+            self._has_damaged_rows = True
             warnings.warn(
                 f"cache={str(self._path)!r}: {n_damaged} damaged rows are not used and are computed anew.",
                 UserWarning,
@@ -164,10 +180,13 @@ class VectorCache:
 
         def keep(connection):
             connection.execute("BEGIN IMMEDIATE")
+            if self._has_damaged_rows:  # an index that leads to another row would lead there for ever
+                connection.execute("REINDEX vectors")
             connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows())
             connection.execute("COMMIT")
 
         self._with_connection(keep)
+        self._has_damaged_rows = False
 
     def _key(self, text):
         content = text.encode("utf-8", "surrogatepass")
@@ -178,22 +197,44 @@ class VectorCache:
         if not self._is_usable:
             return None
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(self._connect()) as connection:
-                self._prepare(connection)
-                return work(connection)
-        except (sqlite3.Error, OSError, _ForeignError) as error:
+            path = self._find()
+            inode = path.stat().st_ino if path.exists() else None
+            try:
+                return self._run(path, work)
+            # What the text of a damaged schema is quoted in need not be UTF-8.
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                aside = _move_aside(path, inode) if _tells_damage(error) else None
+                if aside is None:
+                    raise
+                warnings.warn(
+                    f"cache={str(path)!r} is damaged ({_shown(error)}): it is now {str(aside)!r}, and a new "
+                    "one is begun.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+                return self._run(path, work)
+        except (sqlite3.Error, OSError, ValueError, MemoryError, _ForeignError) as error:
             self._is_usable = False
             warnings.warn(
-                f"cache={str(self._path)!r} cannot be used ({error}): vectors are computed, and not "
+                f"cache={str(self._path)!r} cannot be used ({_shown(error)}): vectors are computed, and not "
                 "kept. If the file is damaged, delete it.",
                 UserWarning,
                 stacklevel=4,
             )
             return None
 
-    def _connect(self):
-        path = self._path.absolute()
+    def _find(self):
+        path = Path(os.path.expanduser(self._path))
+        return path / FILE_NAME if path.is_dir() else path
+
+    def _run(self, path, work):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(self._connect(path)) as connection:
+            self._prepare(connection)
+            return work(connection)
+
+    def _connect(self, path):
+        path = path.absolute()
         # SQLite wants files of its own beside the database. Where there can be none, in the directory of
         # somebody else, it reads what the database holds; what changes meanwhile fails the checksum.
         is_fixed = path.exists() and not os.access(path.parent, os.W_OK)
@@ -210,12 +251,11 @@ class VectorCache:
         if not _is_ours(connection):
             connection.execute("BEGIN IMMEDIATE")
             if not _is_ours(connection):  # nor made by another process since
-                if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+                tables = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+                if not tables:
+                    connection.execute(_SCHEMA)
+                elif tables != [(_SCHEMA,)]:  # ours if nothing but the mark is damaged
                     raise _ForeignError("it is a database of something else")
-                connection.execute(
-                    "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, "
-                    "is_cut INTEGER NOT NULL, checksum BLOB NOT NULL)"
-                )
                 connection.execute(f"PRAGMA user_version = {_LAYOUT}")
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute("COMMIT")
@@ -223,12 +263,64 @@ class VectorCache:
             # changes.
             connection.execute("PRAGMA journal_mode = WAL")
         (layout,) = connection.execute("PRAGMA user_version").fetchone()
+        if not 0 < layout < _NO_LAYOUT:
+            raise sqlite3.DatabaseError(f"layout {layout} is none")
         if layout != _LAYOUT:
             raise _ForeignError(f"it has layout {layout}; this version of skflow has layout {_LAYOUT}")
 
 
 class _ForeignError(Exception):
     """The file is a database, and not one to touch."""
+
+
+def _tells_damage(error):
+    """Tell whether an error may come from damage, not from a lock, rights, or a full disk."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
+    code = getattr(error, "sqlite_errorcode", None)
+    # SQLITE_ERROR: the schema lacks what is asked of it. SQLITE_CONSTRAINT: table and index disagree.
+    return code is None or code & 0xFF in (
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+    )
+
+
+def _looks_ours(path):
+    """Tell whether a damaged file was a cache: by its mark, its schema, or at least its name."""
+    with open(path, "rb") as file:
+        page = file.read(_PAGE)
+    has_mark = page[_APPLICATION_ID_AT] == _APPLICATION_ID.to_bytes(4, "big")
+    if has_mark or (page.startswith(_MAGIC) and len(page) == _PAGE):
+        # Where it is no database of something else; of the schema a part will do.
+        parts = (b"CREATE TABLE vectors", b"vector BLOB NOT NULL", b"checksum BLOB NOT NULL")
+        return has_mark or any(part in page for part in parts)
+    return path.suffix in _SUFFIXES
+
+
+def _move_aside(path, inode):
+    """Rename a damaged cache, and return its new path; None if it is not one that may be moved.
+
+    Processes that see the damage at the same time must not move the new file of the first of them: `inode`
+    is that of the file when it was opened.
+    """
+    if inode is None or not os.access(path.parent, os.W_OK):
+        return None
+    aside = path.with_name(path.name + ".damaged")
+    with contextlib.suppress(FileNotFoundError):  # another process has just moved it
+        if path.stat().st_ino == inode and not _looks_ours(path):
+            return None
+        for suffix in ("-wal", "-shm", ""):  # what is left of a log must not enter the new file
+            if path.stat().st_ino != inode:
+                break
+            if suffix == "" or os.path.exists(f"{path}{suffix}"):
+                os.replace(f"{path}{suffix}", f"{aside}{suffix}")
+    return aside
+
+
+def _shown(error):
+    return str(error).encode("utf-8", "backslashreplace").decode()
 
 
 def _is_ours(connection):

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 
@@ -212,13 +213,21 @@ def test_damaged_bytes_anywhere(tiny_bert, path):
         np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["text", "other database", "newer layout", "directory without rights"])
+@pytest.mark.parametrize(
+    "kind", ["text", "other database", "damaged other database", "newer layout", "directory without rights"]
+)
 def test_unusable_file_costs_one_warning(tiny_bert, path, kind):
     expected = BertEmbedder(tiny_bert).fit_transform(TEXTS)
     if kind == "text":
+        path = path.with_name("notes.txt")
         path.write_text("my notes, not a database " * 100, encoding="utf-8")
     elif kind == "other database":
         change(path, "CREATE TABLE mine (x)")
+    elif kind == "damaged other database":
+        change(path, "CREATE TABLE mine (x)")
+        content = bytearray(path.read_bytes())
+        content[100:110] = b"\xff" * 10
+        path.write_bytes(content)
     elif kind == "newer layout":
         BertEmbedder(tiny_bert, cache=path).transform(TEXTS)
         change(path, "PRAGMA user_version = 99")
@@ -233,6 +242,142 @@ def test_unusable_file_costs_one_warning(tiny_bert, path, kind):
     with pytest.warns(UserWarning, match="cannot be used"):
         embedder.fit(TEXTS)
     assert before is None or path.read_bytes() == before
+    assert not path.with_name(path.name + ".damaged").exists()
+
+
+@pytest.mark.parametrize("kind", ["too long", "with a zero byte"])
+def test_impossible_name_costs_one_warning(tiny_bert, tmp_path, kind):
+    path = tmp_path / ("x" * 300 if kind == "too long" else "x\0y")
+    embedder = BertEmbedder(tiny_bert, cache=path)
+    with pytest.warns(UserWarning, match="cannot be used") as seen:
+        vectors = embedder.transform(TEXTS)
+    assert len(seen) == 1
+    np.testing.assert_array_equal(vectors, BertEmbedder(tiny_bert).transform(TEXTS))
+
+
+def damage_schema(content):
+    at = content.index(b"CREATE TABLE vectors")
+    content[at + 15] = 0x90  # quoted in SQLite's own error, and no UTF-8
+
+
+def damage_first_page(content):
+    content[:4096] = bytes(4096)
+
+
+def damage_root_of_table(content):
+    content[4096:4106] = b"\xff" * 10
+
+
+def rename_table(content):
+    at = content.index(b"CREATE TABLE vectors")
+    content[at : at + 20] = b"CREATE TABLE victors"
+
+
+def lose_layout(content):
+    content[60:64] = b"\xff" * 4
+
+
+def cut(content):
+    del content[5000:]
+
+
+DAMAGES = [damage_schema, damage_first_page, damage_root_of_table, rename_table, lose_layout, cut]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_file_is_put_aside_once(tiny_bert, path, n_embedded, damage):
+    expected = BertEmbedder(tiny_bert, cache=path).fit_transform(TEXTS)
+    content = bytearray(path.read_bytes())
+    damage(content)
+    path.write_bytes(content)
+    n_embedded.clear()
+    with pytest.warns(UserWarning, match=r"is damaged .* it is now '.*\.damaged', and a new one") as seen:
+        np.testing.assert_array_equal(BertEmbedder(tiny_bert, cache=path).transform(TEXTS), expected)
+    assert len(seen) == 1
+    assert n_embedded == [len(set(TEXTS))]
+    assert path.with_name(path.name + ".damaged").read_bytes() == content
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(BertEmbedder(tiny_bert, cache=path).fit_transform(TEXTS), expected)
+    assert len(n_embedded) == 1
+    assert rows(path) == len(set(TEXTS))
+
+
+def test_lost_mark_is_set_again(tiny_bert, path, n_embedded):
+    BertEmbedder(tiny_bert, cache=path).transform(TEXTS)
+    change(path, "PRAGMA application_id = 0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BertEmbedder(tiny_bert, cache=path).transform(TEXTS)
+    assert len(n_embedded) == 1
+
+
+def test_any_single_damage_is_healed(path):
+    texts = [str(i) for i in range(60)]
+    vectors = np.random.RandomState(0).standard_normal((60, 32)).astype(np.float32)
+    is_cut = np.zeros(60, dtype=bool)
+
+    def use():
+        """Read, write what is missing, and return the number of missing rows and of warnings."""
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            cache = VectorCache(path, PRINT)
+            cache.n_features()
+            kept, _, missing = cache.read(texts)
+            there = np.setdiff1d(np.arange(60), missing)
+            if len(there):
+                np.testing.assert_array_equal(kept[there], vectors[there])
+            if len(missing):
+                cache.write([texts[i] for i in missing], vectors[missing], is_cut[missing])
+        return len(missing), len(seen)
+
+    assert use() == (60, 0)
+    content = path.read_bytes()
+    random = np.random.RandomState(0)
+    for trial in range(60):
+        broken = bytearray(content)
+        start, size = random.randint(100, len(content)), random.choice([1, 64, 4096])
+        if trial % 3:
+            broken[start : start + size] = random.bytes(size)
+            broken = broken[: len(content)]
+        else:
+            del broken[start:]
+        path.write_bytes(broken)
+        assert use()[1] <= 1
+        assert use() == (0, 0)
+
+
+def put_aside(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        write_share(path, 0)
+    return len(VectorCache(path, PRINT).read([f"text {i}" for i in range(300)])[2])
+
+
+def test_processes_that_see_the_same_damage_keep_one_new_file(path):
+    write_share(path, 0)
+    content = bytearray(path.read_bytes())
+    damage_schema(content)
+    path.write_bytes(content)
+    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert list(pool.map(put_aside, [path] * 3)) == [0, 0, 0]
+    assert rows(path) == 300
+    assert path.with_name(path.name + ".damaged").read_bytes() == content
+
+
+def test_a_lock_does_not_hold_up_work_for_long(tiny_bert, path):
+    expected = BertEmbedder(tiny_bert, cache=path).fit_transform(TEXTS)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    other.execute("DELETE FROM vectors")
+    start = time.monotonic()
+    with pytest.warns(UserWarning, match="locked"):
+        np.testing.assert_array_equal(BertEmbedder(tiny_bert, cache=path).transform(TEXTS), expected)
+    assert time.monotonic() - start < 15  # with room for a busy machine; it was 30 seconds and more
+    other.close()
+    assert rows(path) == len(set(TEXTS))
+    assert not path.with_name(path.name + ".damaged").exists()
 
 
 def test_read_only_directory(tiny_bert, path, monkeypatch, n_embedded):
