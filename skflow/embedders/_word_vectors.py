@@ -3,7 +3,7 @@
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from os import PathLike
 from typing import Self
@@ -157,7 +157,8 @@ class WordVectorEmbedder(BaseTextEmbedder):
         FileNotFoundError
             If there is no such file.
         TypeError, ValueError
-            If `X` is no column of text, or the file no file of word vectors.
+            If `X` is no column of text, the file no file of word vectors, or what `tokenizer` returns no
+            words.
         """
         texts = check_texts(X)
         file = self._open()
@@ -168,6 +169,8 @@ class WordVectorEmbedder(BaseTextEmbedder):
                     counts[word] = counts.get(word, 0) + 1
             total = sum(counts.values())
             self.word_frequencies_ = {word: count / total for word, count in counts.items()}
+        elif self.tokenizer is not None:
+            self._tokenise(texts[0])
         self._n_features_out = file.n_features
         return self
 
@@ -191,7 +194,8 @@ class WordVectorEmbedder(BaseTextEmbedder):
         FileNotFoundError
             If there is no such file.
         TypeError, ValueError
-            If `X` is no column of text, or the file no file of word vectors.
+            If `X` is no column of text, the file no file of word vectors, or what `tokenizer` returns no
+            words.
 
         Warns
         -----
@@ -238,11 +242,26 @@ class WordVectorEmbedder(BaseTextEmbedder):
 
     def _known_words(self, text, file):
         words = []
-        for word in split_words(text) if self.tokenizer is None else self.tokenizer(text):
+        for word in split_words(text) if self.tokenizer is None else self._tokenise(text):
             if word in file:
                 words.append(word)
             elif word.lower() in file:
                 words.append(word.lower())
+        return words
+
+    def _tokenise(self, text):
+        words = self.tokenizer(text)
+        if isinstance(words, str | bytes) or not isinstance(words, Iterable):
+            raise TypeError(
+                f"tokenizer returned a {type(words).__name__} ({words!r:.60}); expected a list of str."
+            )
+        words = list(words)
+        for word in words:
+            if not isinstance(word, str):
+                raise TypeError(
+                    f"tokenizer returned a list with a {type(word).__name__} ({word!r:.60}); expected a list "
+                    "of str."
+                )
         return words
 
     def _average(self, texts, file):

@@ -142,7 +142,21 @@ def test_splitting_loses_white_space_alone(text):
         (b"cat 1 2 3\ndog 1 2\n", "line 2: expected a word and 3 numbers, got 3 fields"),
         (b"3 2\ncat 1 2\ndog 1 2\n", "promises 3 words and ends after 2"),
         (b"2 2\ncat " + b"\x01\x00\xff\x02" * 2 + b"dog \x01", "promises 2 words and ends after 1"),
+        (
+            b"2 2\ncat " + bytes(8) + b"dog " + bytes(8) + b"zzz 123",
+            "promises 2 words and goes on behind them",
+        ),
+        (b"1 2\ncat " + bytes(8) + b"dog " + bytes(8), "promises 1 words and goes on behind them"),
+        (b"1 2\ncat 1 2\ndog 1 2\n", "promises 1 words and ends after 2"),
+        (b"2 3\ncat 1 2\ndog 1 2\n", "line 2: line 1 promises 3 numbers for each word, got 2"),
         (b"cat\n", "line 1: expected a word and its vector"),
+        (b"cat x y\n", "line 1: expected a word and its vector"),
+        (b"cat x y\ndog 1 2\n", "line 1: expected a word and its vector"),
+        (b"cat x 2\ndog 1 2\n", "line 1: expected a word and its vector"),
+        (b"cat 1,5 2\ndog 1,5 2\n", "line 1: expected a word and its vector"),
+        (b"cat  1  2\ndog  1  2\n", "line 1: expected a word and its vector"),
+        (b"cat\t1\t2\ndog\t1\t2\n", "line 1: expected a word and its vector"),
+        (b" \n\n", "line 1: expected a word and its vector"),
     ],
 )
 def test_damaged_files(tmp_path, content, message):
@@ -160,6 +174,83 @@ def test_damaged_numbers_name_the_line(tmp_path, number):
     np.testing.assert_array_equal(embedder.fit_transform(["cat"]), [[1, 2]])
     with pytest.raises(ValueError, match="line 2"):
         embedder.transform(["dog"])
+
+
+@pytest.mark.parametrize("n_features", [20, 50, 300])
+@pytest.mark.parametrize("word", ["new york", "a b", "Los Angeles", "the cat sat", "in a"])
+@pytest.mark.parametrize("position", range(10))
+def test_space_in_a_word_of_a_binary_file(tmp_path, n_features, word, position):
+    words = [f"word{i}" for i in range(10)]
+    words[position] = word
+    numbers = np.random.RandomState(n_features).standard_normal((10, n_features)).astype("<f4")
+    rows = [w.encode() + b" " + row.tobytes() for w, row in zip(words, numbers, strict=True)]
+    path = tmp_path / "vectors"
+    path.write_bytes(f"10 {n_features}\n".encode() + b"".join(rows))
+    with pytest.raises(ValueError, match=r"hold a space|ends after") as caught:
+        WordVectorEmbedder(path).fit(["cat"])
+    assert str(path) in str(caught.value)
+
+
+def test_word_cut_within_a_letter_of_a_binary_file(tmp_path):
+    path = tmp_path / "vectors"
+    rows = [
+        w + b" " + np.array([1, 0], dtype="<f4").tobytes() for w in (b"cat", "naïve".encode()[:3], b"dog")
+    ]
+    path.write_bytes(b"3 2\n" + b"".join(rows) + b"\n")
+    np.testing.assert_array_equal(WordVectorEmbedder(path).fit_transform(["dog"]), [[1, 0]])
+
+
+@pytest.mark.parametrize("write", [glove, word2vec_text, word2vec_binary])
+def test_byte_order_mark(tmp_path, write):
+    path = write(tmp_path / "vectors")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    words = WordFile(path)
+    np.testing.assert_array_equal(words.vectors(["the", "dog"]), [VECTORS["the"], VECTORS["dog"]])
+
+
+@pytest.mark.parametrize(
+    "first", ["at name@domain.com", ". . .", "at 5", "1 1", "nan", "", "cat", "7", "the cat 1 2 3"]
+)
+def test_first_word_with_spaces_or_numbers(tmp_path, first):
+    path = glove(
+        tmp_path / "vectors", {first: [9.0, 8.0, 7.0], "bird": [1.0, 2.0, 3.0], "dog": [3.0, 4.0, 5.0]}
+    )
+    words = WordFile(path)
+    assert words.n_features == 3
+    np.testing.assert_array_equal(words.vectors([first, "dog"]), [[9, 8, 7], [3, 4, 5]])
+
+
+def test_vectors_of_one_number(tmp_path):
+    path = glove(tmp_path / "vectors", {"cat": [1.5], "dog": [2.5]})
+    np.testing.assert_array_equal(WordVectorEmbedder(path).fit_transform(["cat", "dog"]), [[1.5], [2.5]])
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "message"),
+    [
+        (lambda text: text, "tokenizer returned a str"),
+        (lambda text: None, "tokenizer returned a NoneType"),
+        (lambda text: [1], "tokenizer returned a list with a int"),
+        (lambda text: [b"cat"], "tokenizer returned a list with a bytes"),
+        (lambda text: [["cat"]], "tokenizer returned a list with a list"),
+    ],
+)
+@pytest.mark.parametrize("sif", [None, 1e-3])
+def test_tokenizer_that_returns_no_words(file, tokenizer, message, sif):
+    with pytest.raises(TypeError, match=message):
+        WordVectorEmbedder(file, tokenizer=tokenizer, sif=sif).fit(["the cat"])
+    with pytest.raises(TypeError, match=message):
+        WordVectorEmbedder(file, tokenizer=tokenizer).transform(["the cat"])
+
+
+def test_tokenizer_that_returns_a_generator(file):
+    embedder = WordVectorEmbedder(file, tokenizer=lambda text: iter(text.split("_")))
+    np.testing.assert_array_equal(embedder.fit_transform(["cat_cat"]), [VECTORS["cat"]])
+
+
+def test_mapping_is_no_path():
+    with pytest.raises(ValueError, match="'path' parameter"):
+        WordVectorEmbedder({"a": [1, 2]}).fit(["a"])
 
 
 def test_missing_file(tmp_path):
