@@ -1,5 +1,6 @@
 """The Python code of the documentation runs, as written but for a tiny encoder and made-up data."""
 
+import importlib
 import importlib.util
 import re
 import sys
@@ -111,3 +112,20 @@ def test_worked_example_of_a_calibrator(tmp_path):
     centred = X - X.mean(axis=0)
     np.testing.assert_allclose(Z * np.linalg.norm(centred, axis=1, keepdims=True), centred, atol=1e-12)
     assert 30 <= len(code.splitlines()) <= 40
+
+
+def test_every_public_object_is_in_the_api_reference():
+    page = (ROOT / "docs" / "api" / "index.rst").read_text()
+    listed = {}
+    for part in page.split(".. module:: ")[1:]:
+        name, _, rest = part.partition("\n")
+        listed[name.strip()] = set(re.findall(r"^(?:   |.. autodata:: )(\w+)$", rest, flags=re.MULTILINE))
+    assert len(listed) > 8
+    for name, objects in listed.items():
+        module = importlib.import_module(name)
+        public = getattr(module, "__all__", None) or [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+        ]
+        assert objects == set(public), name
