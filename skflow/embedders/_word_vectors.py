@@ -61,14 +61,15 @@ class WordVectorEmbedder(BaseTextEmbedder):
     Parameters
     ----------
     path : str or path-like
-        File of word vectors: GloVe text, word2vec text or word2vec binary, told apart by its beginning. It is
+        File of word vectors: GloVe text, word2vec text or word2vec binary, told apart by its beginning. In
+        text, a word may hold spaces; in binary it may not, and a file where one does is an error. The file is
         mapped into memory and indexed once per process; only the vectors that are needed are read.
     sif : float or None, default=None
         If given, the a of smooth inverse frequency weights a / (a + p(w)) (1e-3 in [1]_): every word vector
         is multiplied by its weight. p(w) is the share of the word among the known words of the texts given to
         `fit`. As in [1]_, the sum is divided by the number of words.
     tokenizer : callable or None, default=None
-        Function from a text to a list of words. None splits off punctuation marks, and contractions as the
+        Function from a text to a list of str, its words. None splits off punctuation marks, and contractions as the
         Penn Treebank does.
     normalize : bool, default=False
         Whether vectors are scaled to unit length. A zero vector stays zero.
@@ -259,8 +260,8 @@ class WordVectorEmbedder(BaseTextEmbedder):
         for word in words:
             if not isinstance(word, str):
                 raise TypeError(
-                    f"tokenizer returned a list with a {type(word).__name__} ({word!r:.60}); expected a list "
-                    "of str."
+                    f"tokenizer returned an element of type {type(word).__name__} ({word!r:.60}); expected "
+                    "a list of str."
                 )
         return words
 

@@ -230,9 +230,9 @@ def test_vectors_of_one_number(tmp_path):
     [
         (lambda text: text, "tokenizer returned a str"),
         (lambda text: None, "tokenizer returned a NoneType"),
-        (lambda text: [1], "tokenizer returned a list with a int"),
-        (lambda text: [b"cat"], "tokenizer returned a list with a bytes"),
-        (lambda text: [["cat"]], "tokenizer returned a list with a list"),
+        (lambda text: [1], "tokenizer returned an element of type int"),
+        (lambda text: [b"cat"], "tokenizer returned an element of type bytes"),
+        (lambda text: [["cat"]], "tokenizer returned an element of type list"),
     ],
 )
 @pytest.mark.parametrize("sif", [None, 1e-3])
