@@ -69,8 +69,8 @@ class WordVectorEmbedder(BaseTextEmbedder):
         is multiplied by its weight. p(w) is the share of the word among the known words of the texts given to
         `fit`. As in [1]_, the sum is divided by the number of words.
     tokenizer : callable or None, default=None
-        Function from a text to a list of str, its words. None splits off punctuation marks, and contractions as the
-        Penn Treebank does.
+        Function from a text to a list of str, its words. None splits off punctuation marks, and contractions
+        as the Penn Treebank does.
     normalize : bool, default=False
         Whether vectors are scaled to unit length. A zero vector stays zero.
     verbose : int, default=0
