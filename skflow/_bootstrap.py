@@ -66,7 +66,9 @@ def resample_figures(y, similarities, parts, metrics, n_resamples, random_state)
 
 
 def percentile_interval(resampled, confidence_level):
-    """Return the bounds between which the middle part of resampled figures lies, nan if one of them is nan.
+    """Return the bounds between which the middle part of resampled figures lies.
+
+    Resamples without a figure are left out; with more than one in ten of them the bounds are nan.
 
     Parameters
     ----------
@@ -85,7 +87,10 @@ def percentile_interval(resampled, confidence_level):
     (25.0, 75.0)
     """
     tail = 50 * (1 - confidence_level)
-    low, high = np.percentile(resampled, [tail, 100 - tail])
+    defined = resampled[~np.isnan(resampled)]
+    if len(defined) < 0.9 * len(resampled):
+        return float("nan"), float("nan")
+    low, high = np.percentile(defined, [tail, 100 - tail])
     return float(low), float(high)
 
 

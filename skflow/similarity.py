@@ -133,7 +133,7 @@ class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         first, second = self._check_pairs(X, reset=False)
-        return pair_cosines(self.encoder_.transform(first + second))
+        return pair_cosines(_checked_rows(self.encoder_.transform(first + second), 2 * len(first)))
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Return Spearman's rank correlation between the predicted and the gold similarities.
@@ -221,6 +221,14 @@ def check_pairs(X: ArrayLike, *, name: str = "X") -> tuple[list[str], list[str]]
     if not len(columns[0]):
         raise ValueError(f"{name} is empty: found 0 sample(s) while a minimum of 1 is required.")
     return tuple(check_texts(column, name=f"{name}[:, {side}]") for side, column in enumerate(columns))
+
+
+def _checked_rows(Z, n_sentences):
+    """Return an encoder's output, or raise ValueError unless it has one vector for each sentence."""
+    n_vectors = Z.shape[0] if hasattr(Z, "shape") else len(Z)
+    if n_vectors != n_sentences:
+        raise ValueError(f"the encoder returned {n_vectors} vectors for {n_sentences} sentences")
+    return Z
 
 
 def pair_cosines(Z: ArrayLike | scipy.sparse.sparray) -> np.ndarray:

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skflow.calibrators import NATSVCalibrator, StandardNormalizationCalibrator, WhiteningCalibrator
 from skflow.datasets import load_sts
-from skflow.evaluation import compare_calibrators, evaluate_pairs, evaluate_sts
+from skflow.evaluation import Difference, compare_calibrators, evaluate_pairs, evaluate_sts
 from skflow.similarity import CosineSimilarityRegressor
 
 from ._sts_files import SUBSETS, glue_lines, pairs, write, write_semeval, write_senteval
@@ -536,8 +536,8 @@ def test_auc_of_a_subset_with_pairs_of_one_kind_is_nan():
         ([1, 2, 3, 4], {"aggregate": "sum"}, "aggregate must be one of"),
         ([1, 2, 3, 4], {"subset": ["a", "a", None, "b"]}, r"subset\[2\] is missing"),
         ([1, 2, 3, 4], {"subset": [0.0, np.nan, 1.0, 1.0]}, r"subset\[1\] is missing"),
-        ([True, False, None, True], {"metric": "auc"}, "needs y of booleans"),
-        ([1, 0, np.nan, 1], {"metric": "auc"}, "needs y of booleans"),
+        ([True, False, None, True], {"metric": "auc"}, r"y\[2\] is missing"),
+        ([1, 0, np.nan, 1], {"metric": "auc"}, r"y\[2\] is missing"),
         ([1, 2, 3, 4], {"fit_on": "all"}, "fit_on must be"),
     ],
 )
@@ -796,3 +796,44 @@ def test_raw_encoder_reproduces_the_leaderboard(shared, minilm):
     sickr = evaluate_sts(encoder, "sickr", data_home=home, aggregate="all", split=None)
     found = {**result, **sickr}
     assert found == pytest.approx(LEADERBOARD, abs=0.1)
+
+
+class DropsRows(FunctionTransformer):
+    """Returns a vector less than it was given sentences."""
+
+    def __init__(self):
+        super().__init__(lambda X: np.ones((len(X) - 1, 2)))
+
+
+def test_an_encoder_that_drops_rows_is_an_error():
+    pairs = [("a", "b"), ("c", "d"), ("e", "f")]
+    with pytest.raises(ValueError, match="returned 5 vectors for 6 sentences"):
+        evaluate_pairs(DropsRows(), pairs, [1, 2, 3])
+
+
+def test_a_rare_resample_without_a_figure_is_left_out():
+    # 5 of 1000 pairs belong together: the chance that a resample has none of them is exp(-5).
+    rng = np.random.default_rng(0)
+    y = np.zeros(1000, dtype=int)
+    y[:5] = 1
+    X = np.vstack([np.tile([1.0, 0.0], (1000, 1)), rng.normal(size=(1000, 2)) + 3 * y[:, None]])
+    encoder = FunctionTransformer(lambda texts: X[np.array(texts).astype(int)])
+    pairs = [(str(i), str(1000 + i)) for i in range(1000)]
+    result = evaluate_pairs(encoder, pairs, y, "auc", n_resamples=2000, random_state=0)
+    interval = result.intervals["auc"]["pairs"]
+    assert interval.low < result["auc"] < interval.high
+
+
+def test_auc_takes_booleans_of_any_dtype_and_names_missing_ones():
+    pairs = [("1 0", "1 0"), ("1 0", "0 1"), ("1 0", "1 1")]
+    encoder = FunctionTransformer(lambda texts: np.array([text.split() for text in texts], dtype=float))
+    y = np.array([True, False, False], dtype=object)
+    assert evaluate_pairs(encoder, pairs, y, "auc", n_resamples=0)["auc"] == 100
+    with pytest.raises(ValueError, match=r"y\[1\] is missing"):
+        evaluate_pairs(encoder, pairs, [1.0, np.nan, 0.0], "auc", n_resamples=0)
+
+
+def test_an_undefined_difference_is_no_noise():
+    assert Difference(1.0, -1.0, 2.0).is_noise
+    assert not Difference(1.0, 0.5, 2.0).is_noise
+    assert not Difference(np.nan, np.nan, np.nan).is_noise

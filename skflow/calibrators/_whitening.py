@@ -70,7 +70,8 @@ class WhiteningCalibrator(PrincipalCalibrator):
         Power of the whitening, from 0 to 1: eigenvalues of the covariance are raised to ``-strength / 2``.
         1 whitens; 0 only centres (and, with "pca", rotates); what lies between evens the variances out in
         part. "auto" chooses it by the rule above. It is read in `transform`: setting it on a fitted
-        calibrator needs no new fit.
+        calibrator needs no new fit, but where rows are fewer than features, since `shrinkage` then depends
+        on it.
     tol : float, default=1e-10
         Directions whose eigenvalue is below `tol` times the largest carry no signal. Whatever `tol`,
         eigenvalues within the rounding error of the covariance, n_features times the machine epsilon of
@@ -213,7 +214,11 @@ class WhiteningCalibrator(PrincipalCalibrator):
     def _choose_shrinkage(self, X, sample_weight):
         self.shrinkage_ = 0.0
         n_features = len(self.mean_)
-        is_small = self.strength == "auto" and self.n_samples_seen_ < n_features
+        # A weight of k counts as k rows. Weights that sum up to 1 make no fewer rows than there are.
+        n_rows = self.n_samples_seen_
+        if sample_weight is not None:
+            n_rows = max(n_rows, np.count_nonzero(sample_weight))
+        is_small = self.strength == "auto" and n_rows < n_features
         total = np.trace(self._second_moment)
         is_wanted = self.shrinkage == "ledoit-wolf" or (self.shrinkage == "auto" and is_small)
         if X is None or total == 0 or not is_wanted:
@@ -226,7 +231,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
             fourth += share @ np.square(squares / total) / self.n_samples_seen_
         squared = np.square(self._second_moment / total).sum()
         distance = squared - 1 / n_features  # of the covariance from the multiple of the identity, squared
-        error = (fourth - squared) / self.n_samples_seen_  # of the covariance from the true one
+        error = (fourth - squared) / n_rows  # of the covariance from the true one
         if error > 0:
             self.shrinkage_ = float(min(1.0, error / distance)) if distance > 0 else 1.0
 

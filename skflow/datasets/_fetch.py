@@ -1,8 +1,10 @@
 """Download the seven STS tasks."""
 
+import lzma
 import os
 import tarfile
 import tempfile
+import zlib
 from os import PathLike
 from pathlib import Path, PurePosixPath
 
@@ -137,7 +139,9 @@ def _unpack(archive, directory):
                 target = directory / missing.pop(tail)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(tar.extractfile(member).read())
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk; those of a damaged bzip2 stream have no number
         reason = " ".join(str(error).split())
         raise ValueError(f"the archive {archive} is damaged: {reason}") from error
     if missing:

@@ -127,14 +127,22 @@ def check_complete(pairs, path, official, *, header_lines=0):
 
     A file is the official one if its first pair is. Cut inside a sentence or a score, its last line may still
     read as a pair, a wrong one: what gives it away is that it has no end. A file of whole lines may be
-    somebody's choice of pairs.
+    somebody's choice of pairs, but not one of none.
     """
     checksum, n_official = official
     n_pairs, line = len(pairs), len(pairs) + header_lines
-    if n_pairs >= n_official or not pairs or fingerprint(pairs[0]) != checksum:
+    if not pairs:
+        raise parse_error(path, line or 1, "no pairs: truncated after this line")
+    if fingerprint(pairs[0]) != checksum:
         return
     if not path.read_bytes().endswith(b"\n"):
-        raise parse_error(path, line, f"truncated inside this line, pair {n_pairs} of {n_official}")
+        raise parse_error(
+            path,
+            line,
+            f"truncated inside this line, pair {n_pairs} of {n_official}; if whole, end it by a newline",
+        )
+    if n_pairs >= n_official:
+        return
     warnings.warn(
         f"{path} ends after {n_pairs} of the official file's {n_official} pairs: do not compare figures on "
         "it with published ones",

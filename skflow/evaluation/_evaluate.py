@@ -1,5 +1,6 @@
 """Scores of encoders and calibrators on sentence pairs."""
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike
@@ -20,7 +21,7 @@ from sklearn.utils import (
 from ..datasets import load_published_sts, load_sts
 from ..datasets._layouts import TASKS
 from ..embedders._text import check_texts
-from ..similarity import check_pairs, pair_cosines
+from ..similarity import _checked_rows, check_pairs, pair_cosines
 from ._figures import AGGREGATES, CORRELATIONS, METRICS, score
 from ._results import CalibratorComparison, PairsResult, STSResult
 
@@ -96,9 +97,9 @@ def evaluate_sts(
     Notes
     -----
     The intervals are percentiles of the figures of the resamples (Efron, 1979, doi:10.1214/aos/1176344552),
-    nan where a resample has no figure, as happens with very few pairs. They say how far other pairs of the
-    same kind could have moved a figure. They do not cover what else may vary, such as the seed of a flow, and
-    know nothing of dependence between pairs that share a sentence.
+    nan where more than a tenth of the resamples has no figure, as happens with very few pairs. They say how
+    far other pairs of the same kind could have moved a figure. They do not cover what else may vary, such as
+    the seed of a flow, and know nothing of dependence between pairs that share a sentence.
 
     Examples
     --------
@@ -204,9 +205,15 @@ def evaluate_pairs(
         raise ValueError(f"subset[{missing[0]}] is missing; give every pair the name of a subset")
     y = column_or_1d(y)
     if metric == "auc":
-        values = set(np.asarray(y).tolist())
-        if values not in ({0, 1}, {-1, 1}):
-            raise ValueError(f"metric='auc' needs y of booleans, 0 and 1, or -1 and 1, got {values}")
+        values = np.asarray(y).tolist()
+        missing = [i for i, value in enumerate(values) if value is None or value != value]
+        if missing:
+            raise ValueError(f"y[{missing[0]}] is missing")
+        if set(values) not in ({0, 1}, {-1, 1}):
+            raise ValueError(
+                f"metric='auc' needs y of booleans, 0 and 1, or -1 and 1, got {reprlib.repr(set(values))}"
+            )
+        y = np.array(values)
     else:
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     sentences = first + second
@@ -217,7 +224,9 @@ def evaluate_pairs(
     else:
         Z = encoder.transform(sentences)
     rng = check_random_state(random_state)
-    (figures,) = score([pair_cosines(Z)], y, subset, (metric,), n_resamples, rng)
+    (figures,) = score(
+        [pair_cosines(_checked_rows(Z, len(sentences)))], y, subset, (metric,), n_resamples, rng
+    )
     return PairsResult({"pairs": figures}, (metric,), aggregate, confidence_level)
 
 
@@ -332,7 +341,11 @@ def compare_calibrators(
                 progress.set_description(f"{task}, {name}")
                 calibrator = _fit(calibrator, Z_fit) if target else calibrator
                 similarities.append(
-                    pair_cosines(Z if _is_passthrough(calibrator) else calibrator.transform(Z))
+                    pair_cosines(
+                        _checked_rows(
+                            Z if _is_passthrough(calibrator) else calibrator.transform(Z), 2 * len(scored)
+                        )
+                    )
                 )
                 progress.update()
             gold, subset = data.score[scored], data.subset[scored]

@@ -49,7 +49,7 @@ class Difference(NamedTuple):
     @property
     def is_noise(self) -> bool:
         """Whether the interval holds 0: the choice of pairs alone may have made the difference."""
-        return not (self.low > 0 or self.high < 0)
+        return self.low <= 0 <= self.high
 
     def __str__(self):
         noise = ", noise" if self.is_noise else ""

@@ -220,6 +220,15 @@ class TestShrinkage:
         repeated = WhiteningCalibrator(strength="auto").fit(np.repeat(X, weight, axis=0))
         assert 0 < weighted.shrinkage_ == pytest.approx(repeated.shrinkage_)
 
+    def test_weights_that_sum_up_to_one_make_no_small_corpus(self):
+        X = np.random.default_rng(0).normal(size=(200, 10)) + 1
+        for shrinkage in ("auto", "ledoit-wolf"):
+            plain = WhiteningCalibrator(strength="auto", shrinkage=shrinkage).fit(X)
+            weighted = WhiteningCalibrator(strength="auto", shrinkage=shrinkage).fit(
+                X, sample_weight=np.full(200, 1 / 200)
+            )
+            assert weighted.shrinkage_ == pytest.approx(plain.shrinkage_)
+
     def test_partial_fit_goes_on_from_what_was_seen(self):
         X = np.random.default_rng(0).normal(size=(60, 20)) + 1
         calibrator = WhiteningCalibrator(strength="auto").fit(X[:15])

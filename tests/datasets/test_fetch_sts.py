@@ -4,9 +4,12 @@ The client runs in a fresh process: HF_HUB_OFFLINE, which the tests are run with
 huggingface_hub is imported.
 """
 
+import bz2
+import gzip
 import hashlib
 import http.server
 import io
+import lzma
 import os
 import subprocess
 import sys
@@ -208,6 +211,10 @@ def damaged(source):
     name = "STS/STS14-en-test/STS.gs.images.txt"
     whole = archive(source)
     yield "truncated", whole[: len(whole) // 2], "is damaged"
+    for name_of, compress in (("gzip", gzip.compress), ("bzip2", bz2.compress), ("xz", lzma.compress)):
+        data = bytearray(compress(whole))
+        data[len(data) // 2 : len(data) // 2 + 40] = bytes(40)
+        yield f"damaged_{name_of}", bytes(data), "is damaged"
     yield "lacks_a_file", archive(source, leave_out=[name]), f"lacks {name}"
     yield "no_archive", b"<html>not an archive</html>", "is damaged"
 
@@ -229,7 +236,7 @@ for revision in {list(messages)}:
         print(revision, error, *pathlib.Path({str(tmp_path / "home")!r}).iterdir())
 """
     lines = run(code, hub, tmp_path).splitlines()
-    assert len(lines) == len(messages) == 10
+    assert len(lines) == len(messages) == 13
     for line, (revision, message) in zip(lines, messages.items(), strict=True):
         assert line.startswith(revision)
         assert message in line

@@ -90,7 +90,7 @@ def test_quotes_are_text(shared):
         "SICK/SICK_test_annotated.txt",
     ],
 )
-@pytest.mark.parametrize("fraction", [0.31, 0.5, 0.987])
+@pytest.mark.parametrize("fraction", [0.31, 0.5, 0.987, 1])
 def test_a_truncated_official_file_is_an_error_wherever_it_is_cut(shared, tmp_path, name, fraction):
     home = tmp_path / "data"
     shutil.copytree(shared / "data" / "senteval", home, copy_function=shutil.copyfile)
@@ -99,7 +99,7 @@ def test_a_truncated_official_file_is_an_error_wherever_it_is_cut(shared, tmp_pa
     path = home / name
     whole = path.read_bytes()
     task = {"STS12": "sts12", "STS16": "sts16", "STSBe": "stsb", "SICK_": "sickr"}[name.split("/")[1][:5]]
-    rough = int(len(whole) * fraction)
+    rough = min(int(len(whole) * fraction), len(whole) - 1)
     line_end = whole.index(b"\n", rough) + 1
     # Inside a line, and before the end of a line that is otherwise whole.
     for cut in (rough - 9, line_end - 4, line_end - 1):
@@ -108,6 +108,25 @@ def test_a_truncated_official_file_is_an_error_wherever_it_is_cut(shared, tmp_pa
             load_sts(task, home)
     path.write_bytes(whole)
     load_sts(task, home)
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "n_lines"), [("sickr", "SICK/SICK_test_annotated.txt", 1), ("stsb", "dev.tsv", 1)]
+)
+def test_nothing_after_the_header_is_an_error(shared, tmp_path, task, name, n_lines):
+    if task == "sickr":
+        shutil.copytree(
+            shared / "data" / "senteval" / "SICK", tmp_path / "SICK", copy_function=shutil.copyfile
+        )
+        for path in (tmp_path / "SICK", *(tmp_path / "SICK").iterdir()):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    else:
+        for part in ("train", "dev"):
+            write(tmp_path / f"{part}.tsv", glue_lines([("rain", "sun", 0.5)]))
+    path = tmp_path / name
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:n_lines]))
+    with pytest.raises(ValueError, match=rf"{path.name}:1: no pairs"):
+        load_sts(task, tmp_path)
 
 
 def test_both_files_of_a_subset_cut_in_the_same_line(shared, tmp_path):
