@@ -133,7 +133,7 @@ class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         first, second = self._check_pairs(X, reset=False)
-        return pair_cosines(_checked_rows(self.encoder_.transform(first + second), 2 * len(first)))
+        return _cosines_of(self.encoder_.transform(first + second), 2 * len(first))
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Return Spearman's rank correlation between the predicted and the gold similarities.
@@ -223,12 +223,12 @@ def check_pairs(X: ArrayLike, *, name: str = "X") -> tuple[list[str], list[str]]
     return tuple(check_texts(column, name=f"{name}[:, {side}]") for side, column in enumerate(columns))
 
 
-def _checked_rows(Z, n_sentences):
-    """Return an encoder's output, or raise ValueError unless it has one vector for each sentence."""
+def _cosines_of(Z, n_sentences):
+    """Return :func:`pair_cosines`, or raise ValueError unless Z has one vector for each sentence."""
     n_vectors = Z.shape[0] if hasattr(Z, "shape") else len(Z)
     if n_vectors != n_sentences:
         raise ValueError(f"the encoder returned {n_vectors} vectors for {n_sentences} sentences")
-    return Z
+    return pair_cosines(Z)
 
 
 def pair_cosines(Z: ArrayLike | scipy.sparse.sparray) -> np.ndarray:

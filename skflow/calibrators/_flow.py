@@ -345,7 +345,7 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         X = self._validate_rows(X, reset=not goes_on)
         if goes_on:
             self._check_can_go_on()
-        if not goes_on:
+        else:
             self._begin(X)
             self.validation_scores_ = np.empty(0)
             self.loss_curve_ = np.empty(0)
@@ -591,10 +591,6 @@ class NormalizingFlowCalibrator(BaseCalibrator):
         """The flow as a torch module, of ``(X - offset_) / scale_``, whitened if `strength` is below 1."""
         check_is_fitted(self, "parameters_")
         return self._rebuilt()
-
-    @property
-    def _is_scaled(self):
-        return bool(np.any(self.offset_ != 0) or np.any(self.scale_ != 1))
 
     def _check_fitted_state(self):
         super()._check_fitted_state()

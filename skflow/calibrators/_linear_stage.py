@@ -51,26 +51,6 @@ def input_deviations(stage):
     return np.where(deviations > MIN_DEVIATION * deviations[0], deviations, deviations[0])
 
 
-def input_map(stage):
-    """Return the mean and the matrix of the whitening, ``(X - mean) @ matrix``."""
-    return stage["mean"], stage["axes"].T / input_deviations(stage)
-
-
-def output_map(stage, strength):
-    """Return the matrix that turns latents back to the principal axes and restores the spectrum."""
-    return stage["turn"] * stage["deviations"] ** (1 - strength)
-
-
-def inverse_output_map(stage, strength):
-    """Return the inverse of :func:`output_map`."""
-    return (stage["turn"] * stage["deviations"] ** (strength - 1)).T
-
-
-def inverse_input_map(stage):
-    """Return the mean and the matrix of the inverse of :func:`input_map`, ``Y @ matrix + mean``."""
-    return stage["mean"], stage["axes"] * input_deviations(stage)[:, np.newaxis]
-
-
 class Frame:
     """The maps before and after a flow, with their matrices made once.
 
@@ -80,6 +60,15 @@ class Frame:
     stage : dict of str to ndarray, or None
         From :func:`fit_linear_stage`, with a "turn" beside it.
     strength : float
+
+    Attributes
+    ----------
+    is_scaled : bool
+        Whether `offset` and `scale` do anything.
+    input_matrix, inverse_input_matrix : ndarray of shape (n_features, n_features)
+        Of the whitening, ``(X - stage["mean"]) @ input_matrix``, and of its inverse.
+    output_matrix, inverse_output_matrix : ndarray of shape (n_features, n_features)
+        Turn latents back to the principal axes and restore the spectrum, and the inverse.
     """
 
     def __init__(self, offset, scale, stage, strength):
@@ -87,50 +76,46 @@ class Frame:
         self.stage = stage
         self.strength = strength
         self.is_scaled = bool(np.any(offset != 0) or np.any(scale != 1))
+        # The difference of such numbers could overflow, their quotients cannot.
+        self._divides_first = bool(np.abs(offset).max() > MAX_OFFSET)
 
     @cached_property
-    def _input(self):
-        return input_map(self.stage)
+    def input_matrix(self):
+        return self.stage["axes"].T / input_deviations(self.stage)
 
     @cached_property
-    def _inverse_input(self):
-        return inverse_input_map(self.stage)
+    def inverse_input_matrix(self):
+        return self.stage["axes"] * input_deviations(self.stage)[:, np.newaxis]
 
     @cached_property
-    def _output(self):
-        return output_map(self.stage, self.strength)
+    def output_matrix(self):
+        return self.stage["turn"] * self.stage["deviations"] ** (1 - self.strength)
 
     @cached_property
-    def _inverse_output(self):
-        return inverse_output_map(self.stage, self.strength)
+    def inverse_output_matrix(self):
+        return (self.stage["turn"] * self.stage["deviations"] ** (self.strength - 1)).T
 
     def enter(self, X):
         """Turn vectors into what the flow sees."""
-        if self.is_scaled:
-            # Where the difference could overflow the quotients cannot.
-            if np.abs(self.offset).max() > MAX_OFFSET:
-                X = X / self.scale - self.offset / self.scale
-            else:
-                X = (X - self.offset) / self.scale
-        if self.stage is not None:
-            mean, matrix = self._input
-            X = (X - mean) @ matrix
-        return X
+        if self._divides_first:
+            X = X / self.scale - self.offset / self.scale
+        elif self.is_scaled:
+            X = (X - self.offset) / self.scale
+        return X if self.stage is None else (X - self.stage["mean"]) @ self.input_matrix
 
     def leave(self, Y):
         """Invert :meth:`enter`."""
         if self.stage is not None:
-            mean, matrix = self._inverse_input
-            Y = Y @ matrix + mean
+            Y = Y @ self.inverse_input_matrix + self.stage["mean"]
         return Y * self.scale + self.offset if self.is_scaled else Y
 
     def restore(self, latents):
         """Give latents of the flow back a part of the spectrum, where it was taken away first."""
-        return latents if self.stage is None else latents @ self._output
+        return latents if self.stage is None else latents @ self.output_matrix
 
     def unrestore(self, Z):
         """Invert :meth:`restore`."""
-        return Z if self.stage is None else Z @ self._inverse_output
+        return Z if self.stage is None else Z @ self.inverse_output_matrix
 
 
 def latent_rotation(flow, n_features):

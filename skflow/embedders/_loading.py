@@ -145,10 +145,10 @@ def choose_device(device, *, warn=True):
 
     import torch
 
+    from ..flows._device import is_available, resolve_device
+
     if device == "auto":
-        if torch.cuda.is_available():
-            return "cuda"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
+        return str(resolve_device(device))
     try:
         kind = torch.device(device)
     except RuntimeError as error:
@@ -157,24 +157,10 @@ def choose_device(device, *, warn=True):
         ) from error
     if kind.type == "meta":
         raise ValueError("device='meta' computes nothing; expected 'auto', 'cpu', 'cuda:0'...")
-    if not _is_there(kind):
+    if not is_available(kind):
         if warn:
             warnings.warn(
                 f"device={device!r} is not available here; the cpu is used.", UserWarning, stacklevel=3
             )
         return "cpu"
     return str(device)
-
-
-def _is_there(device):
-    import torch
-
-    if device.type == "cuda":
-        return (device.index or 0) < torch.cuda.device_count()
-    if device.type == "mps":
-        return torch.backends.mps.is_available()
-    try:
-        torch.empty(0, device=device)
-    except Exception:  # each kind of device that torch was not built for says so in its own way
-        return False
-    return True

@@ -133,12 +133,13 @@ class WordFile:
         alone = [
             n for n, line in ((_count_numbers(line), line) for line in lines) if n == line.count(b" ") > 0
         ]
-        if not alone or _count_numbers(lines[0]) < max(alone, key=lambda n: (alone.count(n), n)):
+        n_features = max(alone, key=lambda n: (alone.count(n), n), default=None)
+        if n_features is None or _count_numbers(lines[0]) < n_features:
             raise ValueError(
                 f"{self.path}, line 1: expected a word and its vector, separated by single spaces, got "
                 f"{lines[0][:60].decode('utf-8', 'replace') if lines else ''!r}."
             )
-        return max(alone, key=lambda n: (alone.count(n), n))
+        return n_features
 
     def _index_text(self, start, n_words):
         places = {}

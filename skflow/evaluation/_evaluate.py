@@ -21,7 +21,7 @@ from sklearn.utils import (
 from ..datasets import load_published_sts, load_sts
 from ..datasets._layouts import TASKS
 from ..embedders._text import check_texts
-from ..similarity import _checked_rows, check_pairs, pair_cosines
+from ..similarity import _cosines_of, check_pairs
 from ._figures import AGGREGATES, CORRELATIONS, METRICS, score
 from ._results import CalibratorComparison, PairsResult, STSResult
 
@@ -200,15 +200,11 @@ def evaluate_pairs(
     first, second = check_pairs(pairs, name="pairs")
     subset = np.full(len(first), "all", dtype=object) if subset is None else column_or_1d(subset)
     check_consistent_length(first, y, subset)
-    missing = [i for i, name in enumerate(subset.tolist()) if name is None or name != name]
-    if missing:
-        raise ValueError(f"subset[{missing[0]}] is missing; give every pair the name of a subset")
+    _check_none_missing("subset", subset.tolist(), "; give every pair the name of a subset")
     y = column_or_1d(y)
     if metric == "auc":
         values = np.asarray(y).tolist()
-        missing = [i for i, value in enumerate(values) if value is None or value != value]
-        if missing:
-            raise ValueError(f"y[{missing[0]}] is missing")
+        _check_none_missing("y", values)
         if set(values) not in ({0, 1}, {-1, 1}):
             raise ValueError(
                 f"metric='auc' needs y of booleans, 0 and 1, or -1 and 1, got {reprlib.repr(set(values))}"
@@ -224,9 +220,7 @@ def evaluate_pairs(
     else:
         Z = encoder.transform(sentences)
     rng = check_random_state(random_state)
-    (figures,) = score(
-        [pair_cosines(_checked_rows(Z, len(sentences)))], y, subset, (metric,), n_resamples, rng
-    )
+    (figures,) = score([_cosines_of(Z, len(sentences))], y, subset, (metric,), n_resamples, rng)
     return PairsResult({"pairs": figures}, (metric,), aggregate, confidence_level)
 
 
@@ -340,13 +334,8 @@ def compare_calibrators(
             for name, calibrator in calibrators.items():
                 progress.set_description(f"{task}, {name}")
                 calibrator = _fit(calibrator, Z_fit) if target else calibrator
-                similarities.append(
-                    pair_cosines(
-                        _checked_rows(
-                            Z if _is_passthrough(calibrator) else calibrator.transform(Z), 2 * len(scored)
-                        )
-                    )
-                )
+                calibrated = Z if _is_passthrough(calibrator) else calibrator.transform(Z)
+                similarities.append(_cosines_of(calibrated, 2 * len(scored)))
                 progress.update()
             gold, subset = data.score[scored], data.subset[scored]
             figures = score(similarities, gold, subset, CORRELATIONS, n_resamples, rng)
@@ -359,6 +348,12 @@ def compare_calibrators(
 def _check_choice(name, value, choices):
     if value not in tuple(choices):
         raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
+
+
+def _check_none_missing(name, values, hint=""):
+    missing = next((i for i, value in enumerate(values) if value is None or value != value), None)
+    if missing is not None:
+        raise ValueError(f"{name}[{missing}] is missing{hint}")
 
 
 def _check_resampling(n_resamples, confidence_level):

@@ -278,7 +278,7 @@ class STSResult(_Result):
         intervals = self.intervals
         average = []
         for metric in self._metrics:
-            average.append(float(np.mean(list(getattr(self, metric).values()))))
+            average.append(_with_average(self, metric)["average"])
             if intervals:
                 average.append(intervals[metric]["average"])
         return header, [*rows, ["average", *average, ""]]
@@ -388,15 +388,15 @@ class CalibratorComparison(Mapping):
             If the comparison was made without resamples.
         """
         base = self.results[self.baseline if baseline is None else baseline]
-        if not base.bootstrap_distribution:
+        if not base._is_resampled():
             raise ValueError("differences needs resamples; the comparison was made with n_resamples=0")
-        reference = base.bootstrap_distribution[metric]
+        reference, theirs = base.bootstrap_distribution[metric], _with_average(base, metric)
         differences = {}
         for name, result in self.results.items():
             if result is base:
                 continue
             resampled = result.bootstrap_distribution[metric]
-            mine, theirs = _with_average(result, metric), _with_average(base, metric)
+            mine = _with_average(result, metric)
             differences[name] = {
                 key: Difference(mine[key] - theirs[key], *result._interval(resampled[key] - reference[key]))
                 for key in reference

@@ -9,7 +9,6 @@ import numpy as np
 from .._persistence import write_atomically
 from .._version import __version__
 from ..calibrators import NormalizingFlowCalibrator
-from ..calibrators._linear_stage import input_map, output_map
 from ._linear import linear_operations
 from ._steps import check_calibrators, flatten
 
@@ -175,17 +174,17 @@ def _linear(graph, x, calibrator):
 def _flow(graph, x, calibrator):
     """Add a Glow and what stands around it, with the scales of its dense layers worked into their weights."""
     flow = calibrator.flow_.float().requires_grad_(False)
-    if calibrator._is_scaled:
+    frame = calibrator._frame
+    if frame.is_scaled:
         x = graph.cast(x, np.float64)
-        x = graph.node("Div", graph.node("Sub", x, calibrator.offset_), calibrator.scale_)
+        x = graph.node("Div", graph.node("Sub", x, frame.offset), frame.scale)
         x = graph.cast(x, np.float32)
-    stage = calibrator.linear_parameters_
-    if stage is None:
+    if frame.stage is None:
         return _glow(graph, x, flow)
-    mean, whiten = input_map(stage)
-    x = graph.node("MatMul", graph.node("Sub", graph.cast(x, np.float64), mean), whiten)
+    x = graph.node("Sub", graph.cast(x, np.float64), frame.stage["mean"])
+    x = graph.node("MatMul", x, frame.input_matrix)
     x = _glow(graph, graph.cast(x, np.float32), flow)
-    x = graph.node("MatMul", graph.cast(x, np.float64), output_map(stage, calibrator.strength_))
+    x = graph.node("MatMul", graph.cast(x, np.float64), frame.output_matrix)
     return graph.cast(x, np.float32)
 
 

@@ -11,7 +11,13 @@ def is_available(device):
         return torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count()
     if device.type == "mps":
         return torch.backends.mps.is_available()
-    return device.type != "meta"  # which has no numbers
+    if device.type == "meta":  # which has no numbers
+        return False
+    try:
+        torch.empty(0, device=device)
+    except Exception:  # each kind of device that torch was not built for says so in its own way
+        return False
+    return True
 
 
 def resolve_device(device, *, fall_back=False):

@@ -460,6 +460,8 @@ def test_device_that_is_not_there():
         NormalizingFlowCalibrator(device="cuda").fit(X)
     with pytest.raises(ValueError, match="device must be 'auto' or a torch device"):
         NormalizingFlowCalibrator(device="abacus").fit(X)
+    with pytest.raises(ValueError, match="device='hpu', but torch finds no such device here"):
+        NormalizingFlowCalibrator(device="hpu").fit(X)
     # As if it had been fitted on a machine that has one.
     calibrator = NormalizingFlowCalibrator(random_state=0).fit(X)
     expected = calibrator.transform(X)

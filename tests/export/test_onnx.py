@@ -127,7 +127,7 @@ def test_flow_of_vectors_far_off_the_origin(permutation, tmp_path):
     X += 800 * X.std(axis=0)
     flow = NormalizingFlowCalibrator(coupling="affine", permutation=permutation, **TRAINED)
     check(flow, X, tmp_path)
-    assert not flow._is_scaled
+    assert not flow._frame.is_scaled
 
 
 def test_learned_mixing_of_many_features(tmp_path):

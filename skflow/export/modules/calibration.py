@@ -7,7 +7,6 @@ from torch import nn
 
 from ...calibrators import NormalizingFlowCalibrator
 from ...calibrators._base import BaseCalibrator
-from ...calibrators._linear_stage import input_map, output_map
 from .._linear import linear_operations
 from .._steps import check_calibrators, flatten
 from ._base import FullPrecision, Module
@@ -44,16 +43,16 @@ class _FlowMap(nn.Module):
     def __init__(self, calibrator):
         super().__init__()
         self.flow = calibrator.flow_.float().requires_grad_(False)
-        self.is_scaled = calibrator._is_scaled
+        frame = calibrator._frame
+        self.is_scaled = frame.is_scaled
         if self.is_scaled:
-            self.register_buffer("offset", torch.tensor(calibrator.offset_))
-            self.register_buffer("scale", torch.tensor(calibrator.scale_))
-        stage = calibrator.linear_parameters_
-        self.is_whitened = stage is not None
+            self.register_buffer("offset", torch.tensor(frame.offset))
+            self.register_buffer("scale", torch.tensor(frame.scale))
+        self.is_whitened = frame.stage is not None
         if self.is_whitened:
-            for name, array in zip(("mean", "whiten"), input_map(stage), strict=True):
-                self.register_buffer(name, torch.tensor(array))
-            self.register_buffer("restore", torch.tensor(output_map(stage, calibrator.strength_)))
+            self.register_buffer("mean", torch.tensor(frame.stage["mean"]))
+            self.register_buffer("whiten", torch.tensor(frame.input_matrix))
+            self.register_buffer("restore", torch.tensor(frame.output_matrix))
 
     def forward(self, x):
         if self.is_scaled:
