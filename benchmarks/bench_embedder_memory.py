@@ -61,7 +61,7 @@ def main():
     )
     parser.add_argument("--texts", type=int, default=1_000_000)
     args = parser.parse_args()
-    warnings.filterwarnings("ignore", message=".*texts were cut")
+    warnings.filterwarnings("ignore", message=".*texts were truncated")
     with tempfile.TemporaryDirectory() as folder:
         embedder = BertEmbedder(make_encoder(Path(folder)), layers=0)
         embedder.fit_transform(["a"])

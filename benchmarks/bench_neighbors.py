@@ -1,4 +1,4 @@
-"""Time the exact neighbours of `frequency_bias` against scikit-learn's brute force, and their memory.
+"""Time the exact neighbors of `frequency_bias` against scikit-learn's brute force, and their memory.
 
 Both find the 7 nearest of 30,000 random vectors of 768 features for every one of them; the one here finds the
 7 largest dot products as well. Run it on an idle machine::

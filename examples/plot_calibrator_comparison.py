@@ -24,7 +24,8 @@ from skflow.calibrators import (
 )
 from skflow.datasets import load_mini_sts, load_sts
 from skflow.embedders import BertEmbedder
-from skflow.inspection import CalibratorComparisonDisplay, suggest_calibrator
+from skflow.evaluation import suggest_calibrator
+from skflow.inspection import CalibratorComparisonDisplay
 from skflow.metrics import spearman_score
 from skflow.similarity import pair_cosines
 
@@ -69,7 +70,7 @@ print(f"{'':15s}", *(f"{name:>10s}" for name in layers))
 for name, row in figures.items():
     print(f"{name:15s}", *(f"{rho:10.2f}" for rho in row.values()))
 
-CalibratorComparisonDisplay.from_comparison(figures, average=False).ax_.set_xlabel("Layer of the encoder")
+CalibratorComparisonDisplay.from_result(figures, average=False).ax_.set_xlabel("Layer of the encoder")
 plt.show()
 
 # %%
@@ -81,9 +82,7 @@ plt.show()
 for name, layer in {"layer 4": 4, "last layer": -1}.items():
     embedder = BertEmbedder(MODEL, layers=layer, pooling="mean", max_length=64, cache=args.cache)
     print(f"\n{name}")
-    advice = suggest_calibrator(
-        embedder, data.pairs, data.score, calibrators, extra_sentences=others, random_state=0
-    )
+    advice = suggest_calibrator(embedder, data.pairs, data.score, calibrators, extra=others, random_state=0)
     print(advice)
 
 # %%

@@ -36,10 +36,10 @@ result = frequency_bias(embedder, "en")
 print(result)
 
 # %%
-# The hundred most frequent words are the shortest, and have the nearest neighbours. Beyond rank 5,000 the
+# The hundred most frequent words are the shortest, and have the nearest neighbors. Beyond rank 5,000 the
 # lengths of this encoder fall again, those of BERT do not.
 
-FrequencyNormDisplay.from_predictions(result)
+FrequencyNormDisplay.from_result(result)
 plt.title("Input embeddings")
 plt.show()
 
@@ -53,6 +53,6 @@ pairs = load_sts("stsb", args.data).pairs if args.data else load_mini_sts().pair
 contextual = frequency_bias(embedder, "en", bins=(100, 500, 1000), texts=pairs.ravel())
 print(contextual)
 
-FrequencyNormDisplay.from_predictions(contextual)
+FrequencyNormDisplay.from_result(contextual)
 plt.title("Averages of contextual vectors, last layer")
 plt.show()

@@ -28,23 +28,23 @@ embedder = BertEmbedder(MODEL, layers=4, pooling="mean", max_length=64, cache=ar
 Z = embedder.fit_transform(pairs.ravel(order="F"))
 
 # %%
-# Standardised features are the fair thing to compare to: they have the mean and the variance of the Gaussian
+# Standardized features are the fair thing to compare to: they have the mean and the variance of the Gaussian
 # already, so that the shape alone is left.
 
 standard = StandardNormalizationCalibrator().fit(Z)
 flow = NormalizingFlowCalibrator(max_epochs=1 if args.data else 5, random_state=0).fit(Z)
 
 _, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
-LatentDistributionDisplay.from_estimator(standard, Z, name="standardised", ax=axes[0])
+LatentDistributionDisplay.from_estimator(standard, Z, name="standardized", ax=axes[0])
 LatentDistributionDisplay.from_estimator(flow, Z, name="flow", ax=axes[1])
-axes[0].set_title("Before: layer 4, standardised")
+axes[0].set_title("Before: layer 4, standardized")
 axes[1].set_title("After: latent of the flow")
 plt.show()
 
 # %%
 # The figures, as medians over the features.
 
-for name, latent in {"standardised": standard.transform(Z), "flow": flow.transform(Z)}.items():
+for name, latent in {"standardized": standard.transform(Z), "flow": flow.transform(Z)}.items():
     measured = normality(latent)
     print(f"{name:13s}", end="")
     for figure in ("mean", "std", "ks", "ks_shape", "skewness", "excess_kurtosis"):

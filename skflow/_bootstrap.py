@@ -1,4 +1,4 @@
-"""Figures of resampled sentence pairs, for bootstrap confidence intervals."""
+"""Scores of resampled sentence pairs, for bootstrap confidence intervals."""
 
 import numpy as np
 from sklearn.utils import check_random_state, gen_batches
@@ -6,47 +6,22 @@ from sklearn.utils import check_random_state, gen_batches
 _BLOCK = 2**18  # numbers of draws at a time
 
 
-def resample_figures(y, similarities, parts, metrics, n_resamples, random_state):
-    """Compute figures of pairs drawn with replacement (Efron, 1979, doi:10.1214/aos/1176344552).
+def resample_scores(y, similarities, parts, metrics, n_resamples, random_state):
+    """Return the scores of pairs drawn with replacement (Efron, 1979, doi:10.1214/aos/1176344552).
 
     As many pairs are drawn as there are, within each part: the parts of a data set are given, the pairs of
-    them are a sample. All similarities see the same draws, so that differences of their figures are
+    them are a sample. All similarities see the same draws, so that differences of their scores are
     those of a paired comparison.
 
     A draw is kept as the number of times that each pair was drawn. Sorted once, the values of a resample have
     their ranks by a cumulative sum of these.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_pairs,)
-        Gold scores.
-    similarities : sequence of ndarray of shape (n_pairs,)
-        Similarities by each of the methods.
-    parts : list of ndarray of int
-        Positions of the pairs of each part; each pair is in one.
-    metrics : sequence of {"spearman", "pearson", "auc"}
-    n_resamples : int
-    random_state : int, RandomState instance or None
-
-    Returns
-    -------
-    figures : dict of str to ndarray of shape (n_methods, n_resamples, 1 + n_parts)
-        Metric -> figures over all pairs at once, then over each part. nan where a resample has none, such as
-        the correlation of a single pair.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skflow._bootstrap import resample_figures
-    >>> y = np.arange(50.0)
-    >>> figures = resample_figures(y, [y**3], [np.arange(30), np.arange(30, 50)], ["spearman"], 200, 0)
-    >>> figures["spearman"].shape
-    (1, 200, 3)
-    >>> bool(np.allclose(figures["spearman"], 1))
-    True
+    The result maps each metric to an array of shape (n_methods, n_resamples, 1 + n_parts): the scores over
+    all pairs at once, then over each part. They are nan where a resample has none, such as the correlation of
+    a single pair.
     """
     rng = check_random_state(random_state)
-    figures = {metric: np.empty((len(similarities), n_resamples, 1 + len(parts))) for metric in metrics}
+    scores = {metric: np.empty((len(similarities), n_resamples, 1 + len(parts))) for metric in metrics}
     for rows in gen_batches(n_resamples, max(1, _BLOCK // len(y))):
         counts = np.empty((rows.stop - rows.start, len(y)))
         for part in parts:
@@ -55,36 +30,20 @@ def resample_figures(y, similarities, parts, metrics, n_resamples, random_state)
             for place, part in enumerate(parts, start=1):
                 compare = _STATISTICS[metric](y[part], counts[:, part])
                 for method, similarity in enumerate(similarities):
-                    figures[metric][method, rows, place] = compare(similarity[part])
+                    scores[metric][method, rows, place] = compare(similarity[part])
             if len(parts) == 1:
-                figures[metric][:, rows, 0] = figures[metric][:, rows, 1]
+                scores[metric][:, rows, 0] = scores[metric][:, rows, 1]
                 continue
             compare = _STATISTICS[metric](y, counts)
             for method, similarity in enumerate(similarities):
-                figures[metric][method, rows, 0] = compare(similarity)
-    return figures
+                scores[metric][method, rows, 0] = compare(similarity)
+    return scores
 
 
 def percentile_interval(resampled, confidence_level):
-    """Return the bounds between which the middle part of resampled figures lies.
+    """Return the bounds between which the middle part of resampled scores lies.
 
-    Resamples without a figure are left out; with more than one in ten of them the bounds are nan.
-
-    Parameters
-    ----------
-    resampled : ndarray of shape (n_resamples,)
-    confidence_level : float
-
-    Returns
-    -------
-    low, high : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skflow._bootstrap import percentile_interval
-    >>> percentile_interval(np.arange(101.0), 0.5)
-    (25.0, 75.0)
+    Resamples without a score are left out; with more than one in ten of them the bounds are nan.
     """
     tail = 50 * (1 - confidence_level)
     defined = resampled[~np.isnan(resampled)]
@@ -150,12 +109,12 @@ def _deviations(x, counts):
     return deviations
 
 
-def _correlate_with(a, counts, centre):
+def _correlate_with(a, counts, center):
     weighted = counts * a
     length = np.einsum("ij,ij->i", weighted, a)
 
     def compare(similarity):
-        b = centre(similarity, counts)
+        b = center(similarity, counts)
         product = np.einsum("ij,ij->i", weighted, b)
         b *= b
         with np.errstate(invalid="ignore"):  # a constant has no correlation

@@ -1,7 +1,8 @@
 """How well similarities rank, and what shape a cloud of vectors has.
 
 Every figure of the second kind is about directions, distances or variances of the rows of a matrix, needs no
-labels, and can be computed before and after a calibrator.
+labels, and can be computed before and after a calibrator. A matrix whose largest magnitude is above 1e30 or,
+unless all of it is zero, below 1e-30 is a ValueError.
 """
 
 import warnings
@@ -12,11 +13,14 @@ import scipy.special
 import scipy.stats
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import make_scorer
+from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, gen_batches
+
+from ._magnitudes import check_magnitudes, to_numpy
 
 __all__ = [
     "alignment",
+    "auc_scorer",
     "average_cosine",
     "effective_rank",
     "isoscore",
@@ -92,6 +96,7 @@ def pearson_score(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def _correlation(statistic, name, y_true, y_pred):
+    y_true, y_pred = to_numpy(y_true), to_numpy(y_pred)
     check_consistent_length(y_true, y_pred)
     y_true, y_pred = (
         check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name=argument)
@@ -107,6 +112,9 @@ def _correlation(statistic, name, y_true, y_pred):
 spearman_scorer = make_scorer(spearman_score)
 #: Scorer object for the `scoring` parameter of scikit-learn's model selection: Pearson's r.
 pearson_scorer = make_scorer(pearson_score)
+#: Scorer object for the `scoring` parameter of scikit-learn's model selection: area under the ROC curve of a
+#: classifier's decision function or of predicted similarities, for pairs of two classes.
+auc_scorer = make_scorer(roc_auc_score, response_method=("decision_function", "predict"))
 
 
 def average_cosine(X: ArrayLike) -> float:
@@ -141,7 +149,8 @@ def average_cosine(X: ArrayLike) -> float:
     units = _unit_rows(_check(X))
     # The sum over all i and j is the squared length of the sum; i = j adds each row's own squared length.
     total = np.sum(units.sum(axis=0) ** 2) - np.sum(units**2)
-    return float(total / (len(units) * (len(units) - 1)))
+    cosine = total / (len(units) * (len(units) - 1))
+    return float(np.clip(cosine, -1 / (len(units) - 1), 1))  # rounding may leave the range
 
 
 def partition_isotropy(X: ArrayLike) -> float:
@@ -151,7 +160,7 @@ def partition_isotropy(X: ArrayLike) -> float:
 
     where :math:`C` are the unit eigenvectors of :math:`X^T X` (Mu and Viswanath, 2018, arXiv:1702.01417). If
     :math:`c` is one, so is :math:`-c`: both are taken, so that the value does not hang on an arbitrary sign.
-    Neither centring nor scaling is done: the value depends on the length of the vectors. Where eigenvalues
+    Neither centering nor scaling is done: the value depends on the length of the vectors. Where eigenvalues
     coincide, as after whitening, the eigenvectors and with them the value are not unique.
 
     Parameters
@@ -176,8 +185,7 @@ def partition_isotropy(X: ArrayLike) -> float:
     1.0
     """
     X = _check(X, min_samples=1)
-    scaled = X / 2.0 ** np.frexp(np.abs(X).max())[1]  # the products may neither overflow nor vanish
-    _, directions = scipy.linalg.eigh(scaled.T @ scaled)
+    _, directions = scipy.linalg.eigh(X.T @ X)
     projected = X @ directions
     log_z = [scipy.special.logsumexp(sign * projected, axis=0) for sign in (1, -1)]
     return float(np.exp(np.min(log_z) - np.max(log_z)))
@@ -223,7 +231,6 @@ def isoscore(X: ArrayLike) -> float:
     if not variances.any():
         warnings.warn("IsoScore is not defined where nothing varies", UndefinedMetricWarning, stacklevel=2)
         return float("nan")
-    variances /= variances.max()  # keeps the squares in range
     used = variances.sum() ** 2 / np.sum(variances**2)
     return float((used - 1) / (X.shape[1] - 1))
 
@@ -354,9 +361,16 @@ def alignment(X: ArrayLike, Y: ArrayLike, *, alpha: float = 2.0) -> float:
 
 
 def _check(X, *, min_samples=2, min_features=1, name="X") -> np.ndarray:
-    return check_array(
-        X, dtype=np.float64, ensure_min_samples=min_samples, ensure_min_features=min_features, input_name=name
+    """Return X as a finite float64 array of ordinary magnitude."""
+    X = check_array(
+        to_numpy(X),
+        dtype=np.float64,
+        ensure_min_samples=min_samples,
+        ensure_min_features=min_features,
+        input_name=name,
     )
+    check_magnitudes(X, name)
+    return X
 
 
 def _unit_rows(X) -> np.ndarray:

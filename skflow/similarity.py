@@ -1,125 +1,69 @@
 """From sentence pairs to similarities."""
 
-import reprlib
-from collections.abc import Sequence
+import warnings
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
-from sklearn.utils import check_array
-from sklearn.utils._param_validation import HasMethods
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.metrics import roc_auc_score
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._pairs import (
+    check_pairs,
+    encode_pairs,
+    fit_encode,
+    fit_encoder,
+    pair_cosines,
+    pair_similarities,
+    training_set,
+)
 from ._persistence import VersionStamped
-from .embedders._text import check_texts
 from .metrics import spearman_score
 
-_EXPECTED = "an (n_pairs, 2) array, a list of (str, str) pairs, or a DataFrame with two columns of text"
+__all__ = [
+    "CosineSimilarityClassifier",
+    "CosineSimilarityRegressor",
+    "check_pairs",
+    "encode_pairs",
+    "pair_cosines",
+]
 
 
-class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
-    """Predict how similar two sentences are by the cosine of their vectors.
-
-    It makes an encoder something that scikit-learn's model selection can score: `X` holds sentence pairs, `y`
-    their gold similarity, and the score is Spearman's rank correlation. Fitting uses no gold scores.
-
-    Parameters
-    ----------
-    encoder : estimator
-        Maps text to vectors: a transformer of sentences, such as `BertEmbedder`, usually at the head of a
-        Pipeline that ends in a calibrator. It is cloned before it is fitted.
-    extra_sentences : sequence of str, default=None
-        Unlabelled text that the encoder is fitted on besides the sentences of `X`. A parameter of the
-        estimator and not of `fit`, so that cross-validation gives all of it to each fold.
-
-    Attributes
-    ----------
-    encoder_ : estimator
-        The fitted clone of `encoder`.
-    n_features_in_ : int
-        2, the sentences of a pair.
-    feature_names_in_ : ndarray of shape (2,), dtype object
-        Names of the columns, if `X` in fit is a DataFrame whose column names are all strings.
-
-    See Also
-    --------
-    skflow.evaluation.evaluate_sts : The seven tasks that encoders are compared on.
-    skflow.metrics.spearman_scorer, skflow.metrics.pearson_scorer : Scorers for `scoring=`.
-
-    Notes
-    -----
-    What a fit sees: the first sentences of all pairs in `X`, then the second ones, duplicates kept (one that
-    stands in three pairs counts three times in a mean or covariance, as in Li et al., 2020,
-    arXiv:2011.05864), then `extra_sentences`. In cross-validation `X` is the training part of the
-    fold: no sentence of the test part is seen unless it also stands in the training part or in
-    `extra_sentences`. (Calibrators use no labels, so that fitting on the test sentences is no leak of labels;
-    to do so, as the "target" figures of the literature do, give them as `extra_sentences` or use
-    `evaluate_sts`.)
-
-    Examples
-    --------
-    >>> from sklearn.feature_extraction.text import TfidfVectorizer
-    >>> from skflow.similarity import CosineSimilarityRegressor
-    >>> pairs = [("a cat", "a cat"), ("the cat sleeps", "the dog sleeps"), ("a cat", "no dog")]
-    >>> model = CosineSimilarityRegressor(TfidfVectorizer()).fit(pairs)
-    >>> model.predict(pairs).round(2)
-    array([1.  , 0.73, 0.  ])
-    >>> model.score(pairs, [5, 3, 0])
-    1.0
-    """
+class _CosineSimilarity(VersionStamped, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base class of the estimators of pairs: an encoder fitted without labels, cosines of its vectors."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        "encoder": [HasMethods(["fit", "transform"])],
-        "extra_sentences": ["array-like", None],
+        "encoder": [HasMethods(["fit", "transform"]), StrOptions({"passthrough"})],
+        "extra": ["array-like", None],
     }
 
-    def __init__(self, encoder: Any, *, extra_sentences: Sequence[str] | None = None) -> None:
-        self.encoder = encoder
-        self.extra_sentences = extra_sentences
+    encoder: Any
+    extra: Any
+    _n_features_out = 1
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Fit the encoder on the sentences of all pairs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_pairs, 2) of str
-            Sentence pairs: a list of tuples, an array, or a DataFrame with two columns of text.
-        y : array-like of shape (n_pairs,), default=None
-            Ignored: no labels are used.
-
-        Returns
-        -------
-        self : CosineSimilarityRegressor
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If `X` is empty, does not have two columns, or a sentence is missing.
-        TypeError
-            If a sentence is not a str.
-        """
-        first, second = self._check_pairs(X, reset=True)
-        sentences = first + second
-        if self.extra_sentences is not None and len(self.extra_sentences):
-            sentences = sentences + check_texts(self.extra_sentences, name="extra_sentences")
-        self.encoder_ = clone(self.encoder).fit(sentences)
-        return self
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the cosine similarity of each pair.
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return the cosine similarity of each pair as a column, a feature for another model.
 
         Parameters
         ----------
-        X : array-like of shape (n_pairs, 2) of str
-            Sentence pairs.
+        X : array-like of shape (n_pairs, 2) of str, or of shape (n_pairs, 2, n_features)
+            Sentence pairs, as in `fit`.
 
         Returns
         -------
-        similarity : ndarray of shape (n_pairs,), dtype float64
+        similarity : ndarray of shape (n_pairs, 1), dtype float64
             From -1 to 1. Where one of the vectors is zero it is 0.
 
         Raises
@@ -127,40 +71,18 @@ class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If `X` is empty, does not have two columns, or a sentence is missing.
+            If `X` is empty, is not of pairs, or a sentence is missing.
         TypeError
             If a sentence is not a str.
         """
+        return self._cosines(X)[:, np.newaxis]
+
+    def _cosines(self, X):
         check_is_fitted(self)
-        first, second = self._check_pairs(X, reset=False)
-        return _cosines_of(self.encoder_.transform(first + second), 2 * len(first))
-
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return Spearman's rank correlation between the predicted and the gold similarities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_pairs, 2) of str
-            Sentence pairs.
-        y : array-like of shape (n_pairs,)
-            Gold similarity of each pair.
-
-        Returns
-        -------
-        rho : float
-            From -1 to 1, or nan where it is undefined, see `skflow.metrics.spearman_score`.
-
-        Raises
-        ------
-        ValueError
-            If `y` has not one finite number for each pair.
-        """
-        if y is None:
-            raise ValueError("score needs the gold similarity of each pair, got y=None")
-        return spearman_score(y, self.predict(X))
+        return pair_similarities(self.encoder_, *self._check_pairs(X, reset=False))
 
     def _check_pairs(self, X, *, reset):
-        first, second = check_pairs(X)
+        first, second = check_pairs(X, accept_vectors=True)
         # For the names of a DataFrame's columns; the number of columns is known to be two.
         named = X if hasattr(X, "columns") else np.empty((len(first), 2), dtype=object)
         validate_data(self, named, reset=reset, skip_check_array=True)
@@ -173,105 +95,364 @@ class CosineSimilarityRegressor(VersionStamped, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+class CosineSimilarityRegressor(RegressorMixin, _CosineSimilarity):
+    """Predict how similar two sentences are by the cosine of their vectors.
+
+    It makes an encoder something that scikit-learn's model selection can score: `X` holds sentence pairs, `y`
+    their gold similarity, and the score is Spearman's rank correlation. Fitting uses no gold scores.
+
+    Parameters
+    ----------
+    encoder : estimator or "passthrough"
+        For pairs of texts a transformer of sentences to vectors, such as `BertEmbedder`, usually at the head
+        of a Pipeline that ends in a calibrator. For pairs of vectors a calibrator, a Pipeline of several, or
+        ``"passthrough"`` for the vectors as they are. It is cloned before it is fitted.
+    extra : sequence of str, or array-like of shape (n_sentences, n_features), default=None
+        Unlabeled sentences that the encoder is fitted on besides those of `X`: texts or vectors, whichever
+        the pairs are. A parameter of the estimator and not of `fit`, so that cross-validation gives all of it
+        to each fold.
+
+    Attributes
+    ----------
+    encoder_ : estimator or "passthrough"
+        The fitted clone of `encoder`.
+    n_features_in_ : int
+        2, the sentences of a pair.
+    feature_names_in_ : ndarray of shape (2,), dtype object
+        Names of the columns, if `X` in fit is a DataFrame whose column names are all strings.
+
+    See Also
+    --------
+    CosineSimilarityClassifier : For pairs that belong together or do not.
+    skflow.evaluation.evaluate_sts : The seven tasks that encoders are compared on.
+    skflow.metrics.spearman_scorer, skflow.metrics.pearson_scorer : Scorers for `scoring=`.
+
+    Notes
+    -----
+    What a fit sees: the first sentences of all pairs in `X`, then the second ones, duplicates kept (one that
+    stands in three pairs counts three times in a mean or covariance, as in Li et al., 2020,
+    arXiv:2011.05864), then `extra`. In cross-validation `X` is the training part of the fold: no sentence of
+    the test part is seen unless it also stands in the training part or in `extra`. (Calibrators use no
+    labels, so that fitting on the test sentences is no leak of labels; to do so, as the "target" scores of
+    the literature do, give them as `extra` or use `evaluate_sts`.)
+
+    Vectors may come as a memory map: `fit` copies those that it is given, `predict` reads them in chunks.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from skflow.similarity import CosineSimilarityRegressor
+    >>> pairs = [("a cat", "a cat"), ("the cat sleeps", "the dog sleeps"), ("a cat", "no dog")]
+    >>> model = CosineSimilarityRegressor(TfidfVectorizer()).fit(pairs)
+    >>> model.predict(pairs).round(2)
+    array([1.  , 0.73, 0.  ])
+    >>> model.score(pairs, [5, 3, 0])
+    1.0
+    >>> model.transform(pairs).shape, model.get_feature_names_out()
+    ((3, 1), array(['cosinesimilarityregressor0'], dtype=object))
+
+    Vectors that you have already:
+
+    >>> import numpy as np
+    >>> vectors = np.array([[[1.0, 0.0], [1.0, 1.0]], [[0.0, 2.0], [3.0, 0.0]]])
+    >>> CosineSimilarityRegressor("passthrough").fit(vectors).predict(vectors).round(2)
+    array([0.71, 0.  ])
+    """
+
+    def __init__(self, encoder: Any, *, extra: ArrayLike | None = None) -> None:
+        self.encoder = encoder
+        self.extra = extra
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Fit the encoder on the sentences of all pairs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_pairs, 2) of str, or of shape (n_pairs, 2, n_features)
+            Sentence pairs: a list of tuples or of dicts with two keys, an array, or a DataFrame with two
+            columns of text; or pairs of vectors.
+        y : array-like of shape (n_pairs,), default=None
+            Ignored: no labels are used.
+
+        Returns
+        -------
+        self : CosineSimilarityRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If `X` is empty, is not of pairs, or a sentence is missing.
+        TypeError
+            If a sentence is not a str.
+        """
+        first, second = self._check_pairs(X, reset=True)
+        self.encoder_ = fit_encoder(self.encoder, training_set(first, second, self.extra))
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the cosine similarity of each pair.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_pairs, 2) of str, or of shape (n_pairs, 2, n_features)
+            Sentence pairs, as in `fit`.
+
+        Returns
+        -------
+        similarity : ndarray of shape (n_pairs,), dtype float64
+            From -1 to 1. Where one of the vectors is zero it is 0.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` is empty, is not of pairs, or a sentence is missing.
+        TypeError
+            If a sentence is not a str.
+        """
+        return self._cosines(X)
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Return Spearman's rank correlation between the predicted and the gold similarities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_pairs, 2) of str, or of shape (n_pairs, 2, n_features)
+            Sentence pairs, as in `fit`.
+        y : array-like of shape (n_pairs,)
+            Gold similarity of each pair.
+
+        Returns
+        -------
+        rho : float
+            From -1 to 1, or nan where it is undefined, see `skflow.metrics.spearman_score`.
+
+        Raises
+        ------
+        ValueError
+            If `y` does not have one finite number for each pair.
+        """
+        if y is None:
+            raise ValueError("score needs the gold similarity of each pair, got y=None")
+        return spearman_score(y, self.predict(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
         tags.target_tags.required = False
         return tags
 
 
-def check_pairs(X: ArrayLike, *, name: str = "X") -> tuple[list[str], list[str]]:
-    """Return sentence pairs as two lists of `str`, first sentences and second ones.
+class CosineSimilarityClassifier(ClassifierMixin, _CosineSimilarity):
+    """Tell pairs of sentences that belong together from those that do not, by a threshold on their cosine.
+
+    For duplicates, paraphrases, questions and their answers. The encoder is fitted without labels; of the
+    labels only the threshold is learned.
 
     Parameters
     ----------
-    X : array-like of shape (n_pairs, 2) of str
-        A list (or other sequence) of pairs, an array, or a pandas or polars DataFrame with two columns.
-    name : str, default="X"
-        Name of the argument in error messages.
+    encoder : estimator or "passthrough"
+        For pairs of texts a transformer of sentences to vectors, for pairs of vectors a calibrator, a
+        Pipeline of several, or ``"passthrough"``, see `CosineSimilarityRegressor`. It is cloned before it is
+        fitted.
+    threshold : "auto" or float from -1 to 1, default="auto"
+        Pairs whose cosine is at least this are of the class ``classes_[1]``. ``"auto"`` takes the threshold
+        of the best balanced accuracy on the training pairs, halfway between two of their cosines; of several
+        that are equally good, the lowest.
+    extra : sequence of str, or array-like of shape (n_sentences, n_features), default=None
+        Unlabeled sentences that the encoder is fitted on besides those of `X`: texts or vectors, whichever
+        the pairs are.
 
-    Returns
-    -------
-    first, second : list of str
-        At least one of each.
-
-    Raises
-    ------
-    ValueError
-        If there is no pair, an element does not have two parts, or a sentence is missing. Names the position.
-    TypeError
-        If `X` is no collection of pairs or a sentence is not a str. Names the position.
-
-    Examples
-    --------
-    >>> from skflow.similarity import check_pairs
-    >>> check_pairs([("a cat", "a dog"), ("rain", "sun")])
-    (['a cat', 'rain'], ['a dog', 'sun'])
-    """
-    columns: Any
-    if hasattr(X, "shape"):
-        columns = np.asarray(X, dtype=object).T
-        if columns.ndim != 2 or len(columns) != 2:
-            raise ValueError(f"{name} has shape {X.shape}; expected {_EXPECTED}.")
-    elif isinstance(X, Sequence) and not isinstance(X, str | bytes):
-        rows: Any = X
-        for position, pair in enumerate(rows):
-            if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
-                raise ValueError(f"{name}[{position}] is {reprlib.repr(pair)}; expected a pair of str.")
-        columns = [[pair[side] for pair in rows] for side in (0, 1)]
-    else:
-        raise TypeError(f"{name} is a {type(X).__name__}; expected {_EXPECTED}.")
-    if not len(columns[0]):
-        raise ValueError(f"{name} is empty: found 0 sample(s) while a minimum of 1 is required.")
-    return tuple(check_texts(column, name=f"{name}[:, {side}]") for side, column in enumerate(columns))
-
-
-def _cosines_of(Z, n_sentences):
-    """Return :func:`pair_cosines`, or raise ValueError unless Z has one vector for each sentence."""
-    n_vectors = Z.shape[0] if hasattr(Z, "shape") else len(Z)
-    if n_vectors != n_sentences:
-        raise ValueError(f"the encoder returned {n_vectors} vectors for {n_sentences} sentences")
-    return pair_cosines(Z)
-
-
-def pair_cosines(Z: ArrayLike | scipy.sparse.sparray) -> np.ndarray:
-    """Return the cosine of each row of the first half of `Z` with its counterpart in the second half.
-
-    Parameters
+    Attributes
     ----------
-    Z : array-like or sparse matrix of shape (2 * n_pairs, n_features)
-        The vectors of all first sentences, then those of all second ones.
+    encoder_ : estimator or "passthrough"
+        The fitted clone of `encoder`.
+    classes_ : ndarray of shape (2,)
+        The two labels, sorted; similar pairs are of the second, the larger one.
+    threshold_ : float
+        The threshold used.
+    n_features_in_ : int
+        2, the sentences of a pair.
+    feature_names_in_ : ndarray of shape (2,), dtype object
+        Names of the columns, if `X` in fit is a DataFrame whose column names are all strings.
 
-    Returns
-    -------
-    cosines : ndarray of shape (n_pairs,), dtype float64
-        From -1 to 1; 0 where one of the two vectors is zero.
+    Warns
+    -----
+    UserWarning
+        In `fit`, if the area under the ROC curve on the training pairs is below 0.5: the labels may run the
+        other way.
 
-    Raises
-    ------
-    ValueError
-        If `Z` is not a finite 2-D array.
+    See Also
+    --------
+    CosineSimilarityRegressor : For pairs with graded similarities.
+    skflow.metrics.auc_scorer : A scorer for `scoring=`.
+    sklearn.model_selection.TunedThresholdClassifierCV : Chooses a threshold by cross-validation.
+
+    Notes
+    -----
+    A high cosine means ``classes_[1]``. Where the labels run the other way, as in GLUE's QNLI, whose 0 is
+    "entailment", pass ``y = label == "entailment"``.
+
+    `decision_function` is the cosine itself: the boundary is `threshold_`, not 0. Tools that assume 0, such
+    as :class:`~sklearn.model_selection.FixedThresholdClassifier` with its default threshold, must be told so.
+    :class:`~sklearn.ensemble.StackingClassifier` takes pairs with ``passthrough=False``;
+    :class:`~sklearn.ensemble.BaggingClassifier` refuses arrays of three dimensions.
 
     Examples
     --------
-    >>> from skflow.similarity import pair_cosines
-    >>> pair_cosines([[1, 0], [1, 1], [0, 2], [2, 2]])  # (1, 0) with (0, 2), (1, 1) with (2, 2)
-    array([0., 1.])
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from sklearn.model_selection import FixedThresholdClassifier
+    >>> from skflow.similarity import CosineSimilarityClassifier
+    >>> pairs = [("a cat", "a cat"), ("the cat sleeps", "the dog sleeps"), ("a cat", "no dog")]
+    >>> model = CosineSimilarityClassifier(TfidfVectorizer()).fit(pairs, [1, 1, 0])
+    >>> model.decision_function(pairs).round(2)
+    array([1.  , 0.73, 0.  ])
+    >>> round(model.threshold_, 2)
+    0.36
+    >>> model.predict([("the cat sleeps", "a dog sleeps")])
+    array([1])
+    >>> model.transform(pairs).shape
+    (3, 1)
+    >>> strict = FixedThresholdClassifier(model, threshold=0.9, response_method="decision_function")
+    >>> strict.fit(pairs, [1, 1, 0]).predict(pairs)
+    array([1, 0, 0])
     """
-    Z = check_array(Z, accept_sparse="csr", dtype=np.float64, input_name="the encoder's output")
-    n_pairs = Z.shape[0] // 2
-    # Rows are scaled by their largest entry first, so that no square leaves the range of floats.
-    if scipy.sparse.issparse(Z):
-        scale = abs(Z).max(axis=1).toarray()[:, 0]
-        Z = scipy.sparse.diags(1 / np.where(scale > 0, scale, 1)) @ Z
-    else:
-        scale = np.max(np.abs(Z), axis=1, keepdims=True)
-        Z = Z / np.where(scale > 0, scale, 1)
-    A, B = Z[:n_pairs], Z[n_pairs:]
-    # The root of the product, not the product of the roots: a vector's cosine with itself is exactly 1.
-    lengths = np.sqrt(_row_dots(A, A) * _row_dots(B, B))
-    cosines = _row_dots(A, B) / np.where(lengths > 0, lengths, 1)
-    return np.clip(cosines, -1, 1)
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **_CosineSimilarity._parameter_constraints,
+        "threshold": [StrOptions({"auto"}), Interval(Real, -1, 1, closed="both")],
+    }
+
+    def __init__(
+        self, encoder: Any, *, threshold: float | str = "auto", extra: ArrayLike | None = None
+    ) -> None:
+        self.encoder = encoder
+        self.threshold = threshold
+        self.extra = extra
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the encoder on the sentences of all pairs, without labels, and the threshold with them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_pairs, 2) of str, or of shape (n_pairs, 2, n_features)
+            Sentence pairs: a list of tuples or of dicts with two keys, an array, or a DataFrame with two
+            columns of text; or pairs of vectors.
+        y : array-like of shape (n_pairs,)
+            The class of each pair, of two classes of any name; that of similar pairs is the larger label.
+
+        Returns
+        -------
+        self : CosineSimilarityClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If `y` does not have two classes and one label for each pair, or `X` is empty, is not of pairs, or
+            a sentence is missing.
+        TypeError
+            If a sentence is not a str.
+        """
+        first, second = self._check_pairs(X, reset=True)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        y = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=None, input_name="y")
+        check_consistent_length(first, y)
+        check_classification_targets(y)
+        classes, is_similar = np.unique(y, return_inverse=True)
+        if len(classes) != 2:
+            raise ValueError(f"y must have two classes, got {len(classes)}: {classes[:5].tolist()}")
+        encoder, Z = fit_encode(self.encoder, training_set(first, second, self.extra))
+        cosines = pair_cosines(Z[: 2 * len(first)])
+        auc = roc_auc_score(is_similar, cosines)
+        if auc < 0.5:
+            other, similar = classes.tolist()
+            warnings.warn(
+                f"pairs of the class {similar!r} are less similar than those of {other!r}: the area under "
+                f"the ROC curve is {auc:.2f}. A high cosine means {similar!r}, the larger label. If yours "
+                f"run the other way, pass y == {other!r}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.encoder_, self.classes_ = encoder, classes
+        self.threshold_ = (
+            _best_threshold(is_similar, cosines) if self.threshold == "auto" else float(self.threshold)
+        )
+        return self
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Return the cosine similarity of each pair.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_pairs, 2) of str, or of shape (n_pairs, 2, n_features)
+            Sentence pairs, as in `fit`.
+
+        Returns
+        -------
+        similarity : ndarray of shape (n_pairs,), dtype float64
+            From -1 to 1; the boundary of the two classes is `threshold_`.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` is empty, is not of pairs, or a sentence is missing.
+        TypeError
+            If a sentence is not a str.
+        """
+        return self._cosines(X)
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the class of each pair: ``classes_[1]`` where the cosine is at least `threshold_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_pairs, 2) of str, or of shape (n_pairs, 2, n_features)
+            Sentence pairs, as in `fit`.
+
+        Returns
+        -------
+        y : ndarray of shape (n_pairs,)
+            Labels.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` is empty, is not of pairs, or a sentence is missing.
+        TypeError
+            If a sentence is not a str.
+        """
+        cosines = self._cosines(X)
+        return self.classes_[(cosines >= self.threshold_).astype(int)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
 
-def _row_dots(A, B):
-    if scipy.sparse.issparse(A):
-        return np.asarray(A.multiply(B).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", A, B)
+def _best_threshold(is_similar, cosines):
+    """Return the lowest of the thresholds of best balanced accuracy, halfway between neighboring cosines."""
+    values, place = np.unique(cosines, return_inverse=True)
+    positive = np.bincount(place, weights=is_similar)
+    negative = np.bincount(place) - positive
+    # Of the threshold under each value: pairs rightly above and rightly below it, in exact whole numbers.
+    above = positive[::-1].cumsum()[::-1]
+    below = negative.cumsum() - negative
+    best = int(np.argmax(above * negative.sum() + below * positive.sum()))
+    if best == 0:
+        return float(values[0])
+    middle = (values[best - 1] + values[best]) / 2
+    return float(middle if middle > values[best - 1] else values[best])

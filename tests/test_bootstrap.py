@@ -4,7 +4,7 @@ import scipy.stats
 from sklearn.metrics import roc_auc_score
 
 import skflow._bootstrap
-from skflow._bootstrap import percentile_interval, resample_figures
+from skflow._bootstrap import percentile_interval, resample_scores
 
 STATISTICS = {
     "spearman": lambda y, x: scipy.stats.spearmanr(y, x)[0],
@@ -18,7 +18,7 @@ def correlated(n, rho, seed):
 
 
 def resample_one(y, x, metric="spearman", n_resamples=1000, seed=0):
-    return resample_figures(y, [x], [np.arange(len(y))], [metric], n_resamples, seed)[metric][0]
+    return resample_scores(y, [x], [np.arange(len(y))], [metric], n_resamples, seed)[metric][0]
 
 
 @pytest.mark.parametrize("metric", STATISTICS)
@@ -26,10 +26,10 @@ def resample_one(y, x, metric="spearman", n_resamples=1000, seed=0):
 def test_figures_are_those_of_the_pairs_drawn(metric, decimals):
     y, x = correlated(40, 0.6, 0).round(decimals)
     y = (y > 0).astype(float) if metric == "auc" else y
-    figures = resample_one(y, x, metric, 30)
+    scores = resample_one(y, x, metric, 30)
     drawn = np.random.RandomState(0).randint(40, size=(30, 40))
     expected = [STATISTICS[metric](y[rows], x[rows]) for rows in drawn]
-    np.testing.assert_allclose(figures, np.transpose([expected, expected]), atol=1e-12)
+    np.testing.assert_allclose(scores, np.transpose([expected, expected]), atol=1e-12)
 
 
 @pytest.mark.parametrize("metric", STATISTICS)
@@ -37,15 +37,15 @@ def test_parts_are_drawn_apart(metric):
     y, x = correlated(50, 0.5, 1)
     y = (y > 0).astype(float) if metric == "auc" else y
     parts = [np.arange(0, 50, 2), np.arange(1, 50, 2)]
-    figures = resample_figures(y, [x, -x], parts, [metric], 20, 7)[metric]
-    assert figures.shape == (2, 20, 3)
+    scores = resample_scores(y, [x, -x], parts, [metric], 20, 7)[metric]
+    assert scores.shape == (2, 20, 3)
     rng = np.random.RandomState(7)
     drawn = [part[rng.randint(25, size=(20, 25))] for part in parts]
     rows = [np.hstack(drawn), *drawn]
     expected = [[STATISTICS[metric](y[r[i]], x[r[i]]) for r in rows] for i in range(20)]
-    np.testing.assert_allclose(figures[0], expected, atol=1e-12)
+    np.testing.assert_allclose(scores[0], expected, atol=1e-12)
     # All similarities see the same draws: those of the opposite ranking are the opposite.
-    np.testing.assert_allclose(figures[0] + figures[1], 1 if metric == "auc" else 0, atol=1e-12)
+    np.testing.assert_allclose(scores[0] + scores[1], 1 if metric == "auc" else 0, atol=1e-12)
 
 
 def test_blocks_do_not_alter_the_draws(monkeypatch):
@@ -69,8 +69,8 @@ def test_standard_error_of_the_area_under_the_curve():
     """That of two classes that are not told apart: sqrt((m + n + 1) / (12 m n)), from the Mann-Whitney U."""
     rng = np.random.RandomState(0)
     y, x = np.repeat([0.0, 1.0], 300), rng.uniform(size=600)
-    figures = resample_figures(y, [x], [np.arange(600)], ["auc"], 2000, 0)["auc"][0, :, 0]
-    assert figures.std() == pytest.approx(np.sqrt(601 / 12 / 300**2), rel=0.1)
+    scores = resample_scores(y, [x], [np.arange(600)], ["auc"], 2000, 0)["auc"][0, :, 0]
+    assert scores.std() == pytest.approx(np.sqrt(601 / 12 / 300**2), rel=0.1)
 
 
 @pytest.mark.parametrize("metric", ["spearman", "pearson"])
@@ -83,9 +83,9 @@ def test_a_constant_has_no_correlation(metric, value):
 
 @pytest.mark.parametrize("metric", STATISTICS)
 def test_a_single_pair_has_no_figure(metric):
-    figures = resample_one(np.array([1.0]), np.array([0.5]), metric, 5)
-    assert np.isnan(figures).all()
-    assert np.isnan(percentile_interval(figures[:, 0], 0.9)).all()
+    scores = resample_one(np.array([1.0]), np.array([0.5]), metric, 5)
+    assert np.isnan(scores).all()
+    assert np.isnan(percentile_interval(scores[:, 0], 0.9)).all()
 
 
 def test_a_narrow_range_keeps_its_digits():

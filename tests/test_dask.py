@@ -34,7 +34,7 @@ def encoder(calibrator="passthrough"):
 def test_grid_search_on_a_cluster_gives_what_it_gives_here(client):
     pairs, gold = load_mini_sts(return_X_y=True)
     search = GridSearchCV(
-        CosineSimilarityRegressor(encoder(), extra_sentences=["It rained all day.", "The train is late."]),
+        CosineSimilarityRegressor(encoder(), extra=["It rained all day.", "The train is late."]),
         {"encoder__calibrate": ["passthrough", NATSVCalibrator(2), WhiteningCalibrator(8)]},
         cv=3,
         n_jobs=-1,

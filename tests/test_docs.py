@@ -13,8 +13,8 @@ import pytest
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
+from tests._encoders import make_encoder
 from tests._sts_files import write_senteval
-from tests.embedders.conftest import make_encoder
 
 ROOT = Path(__file__).resolve().parents[1]
 # What a page takes for granted, because it is about something else.
@@ -30,12 +30,14 @@ MODEL_DIR = "bert-base-uncased"
 texts = sample = sentences[:20]
 """
 GIVEN = {
-    "README.rst": ENCODER,
+    "README.rst": "",
     "docs/index.rst": "",
     "docs/user_guide/anisotropy.rst": "",
     "docs/user_guide/encoders.rst": "",
     "docs/user_guide/fitting.rst": "",
     "docs/user_guide/search.rst": "",
+    "docs/user_guide/vectors.rst": "",
+    "docs/user_guide/duplicates.rst": "import matplotlib\nmatplotlib.use('Agg')\n",
     "docs/user_guide/gpu.rst": "",
     "docs/user_guide/big.rst": "",
     "docs/user_guide/reproduction.rst": "",
@@ -109,8 +111,8 @@ def test_worked_example_of_a_calibrator(tmp_path):
         calibrator.save_pretrained(tmp_path / "saved")
     Z = calibrator.transform(X)
     np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1)
-    centred = X - X.mean(axis=0)
-    np.testing.assert_allclose(Z * np.linalg.norm(centred, axis=1, keepdims=True), centred, atol=1e-12)
+    centered = X - X.mean(axis=0)
+    np.testing.assert_allclose(Z * np.linalg.norm(centered, axis=1, keepdims=True), centered, atol=1e-12)
     assert 30 <= len(code.splitlines()) <= 40
 
 

@@ -8,23 +8,30 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, TransformerMixin, clone, is_regressor
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.metrics.pairwise import paired_cosine_distances
 from sklearn.model_selection import (
+    FixedThresholdClassifier,
     GridSearchCV,
     HalvingGridSearchCV,
     KFold,
     RandomizedSearchCV,
+    TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
     cross_validate,
     learning_curve,
     validation_curve,
 )
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import (
@@ -42,8 +49,13 @@ from sklearn.utils.estimator_checks import (
 
 from skflow.calibrators import NATSVCalibrator, StandardNormalizationCalibrator, WhiteningCalibrator
 from skflow.datasets import load_mini_sts
-from skflow.metrics import pearson_scorer, spearman_scorer
-from skflow.similarity import CosineSimilarityRegressor, pair_cosines
+from skflow.metrics import auc_scorer, pearson_scorer, spearman_scorer
+from skflow.similarity import (
+    CosineSimilarityClassifier,
+    CosineSimilarityRegressor,
+    _best_threshold,
+    pair_cosines,
+)
 
 PAIRS = [("a cat", "a cat"), ("the cat sleeps", "the dog sleeps"), ("a cat", "no dog"), ("rain", "the rain")]
 GOLD = [5.0, 3.0, 0.0, 4.0]
@@ -88,25 +100,23 @@ def mini():
 # Fit
 
 
-def test_fit_sees_both_sentences_of_every_pair_with_duplicates_and_extra_sentences():
+def test_fit_sees_both_sentences_of_every_pair_with_duplicates_and_extra():
     extra = ["more", "a cat"]
     encoder = Recorder()
-    model = CosineSimilarityRegressor(encoder, extra_sentences=extra).fit(PAIRS, GOLD)
+    model = CosineSimilarityRegressor(encoder, extra=extra).fit(PAIRS, GOLD)
     assert model.encoder_.seen_ == [a for a, _ in PAIRS] + [b for _, b in PAIRS] + extra
     assert model.encoder_.y_ is None
     assert model.encoder_ is not encoder
     assert not hasattr(encoder, "seen_")
     assert CosineSimilarityRegressor(Recorder()).fit(PAIRS).encoder_.seen_ == model.encoder_.seen_[:-2]
-    assert (
-        CosineSimilarityRegressor(Recorder(), extra_sentences=[]).fit(PAIRS).encoder_.seen_[-1] == "the rain"
-    )
+    assert CosineSimilarityRegressor(Recorder(), extra=[]).fit(PAIRS).encoder_.seen_[-1] == "the rain"
     assert model.fit(PAIRS[:1]) is model
     assert model.encoder_.seen_ == ["a cat", "a cat", *extra]
 
 
-def test_cross_validation_fits_on_the_training_fold_and_all_extra_sentences():
+def test_cross_validation_fits_on_the_training_fold_and_all_extra():
     pairs = np.array([(f"first {i}", f"second {i}") for i in range(9)])
-    model = CosineSimilarityRegressor(Recorder(), extra_sentences=tuple(f"extra {i}" for i in range(20)))
+    model = CosineSimilarityRegressor(Recorder(), extra=tuple(f"extra {i}" for i in range(20)))
     folds = KFold(3, shuffle=True, random_state=0)
     found = cross_validate(
         model, pairs, np.arange(9), cv=folds, return_estimator=True, scoring=lambda *_: 0.0
@@ -137,6 +147,13 @@ def test_predict_asks_for_all_vectors_at_once():
 def test_zero_vectors_have_similarity_zero():
     model = CosineSimilarityRegressor(Recorder()).fit(PAIRS)
     assert model.predict([("x", "a"), ("x", "y"), ("a", "x")]).tolist() == [0, 0, 0]
+
+
+def test_cosines_of_tensors():
+    torch = pytest.importorskip("torch")
+    Z = torch.tensor([[1.0, 0], [1, 1], [0, 2], [2, 2]], dtype=torch.bfloat16, requires_grad=True)
+    np.testing.assert_array_equal(pair_cosines(Z), [0, 1])  # (1, 0) with (0, 2), (1, 1) with (2, 2)
+    np.testing.assert_array_equal(pair_cosines(list(Z)), [0, 1])
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30, 1e300])
@@ -311,9 +328,9 @@ def test_long_values_are_cut_in_messages():
     [
         ({"encoder": "bert"}, "'encoder' parameter"),
         ({"encoder": None}, "'encoder' parameter"),
-        ({"encoder": Recorder(), "extra_sentences": 3}, "'extra_sentences' parameter"),
-        ({"encoder": Recorder(), "extra_sentences": "text"}, "'extra_sentences' parameter"),
-        ({"encoder": Recorder(), "extra_sentences": ["a", None]}, r"extra_sentences\[1\] is missing"),
+        ({"encoder": Recorder(), "extra": 3}, "'extra' parameter"),
+        ({"encoder": Recorder(), "extra": "text"}, "'extra' parameter"),
+        ({"encoder": Recorder(), "extra": ["a", None]}, r"extra\[1\] is missing"),
     ],
 )
 def test_bad_parameters_are_found_in_fit(parameters, message):
@@ -361,14 +378,14 @@ def test_tags():
 
 
 def test_nested_parameters_and_clone():
-    model = CosineSimilarityRegressor(calibrated(NATSVCalibrator(2)), extra_sentences=["a"])
+    model = CosineSimilarityRegressor(calibrated(NATSVCalibrator(2)), extra=["a"])
     assert model.get_params()["encoder__calibrate__n_components"] == 2
     model.set_params(encoder__calibrate__n_components=3)
     assert model.encoder["calibrate"].n_components == 3
     copy = clone(model.set_params(encoder__calibrate="passthrough"))
     assert copy.encoder["calibrate"] == "passthrough"
     assert copy.encoder is not model.encoder
-    assert copy.extra_sentences == ["a"]
+    assert copy.extra == ["a"]
 
 
 def test_pickle(mini):
@@ -382,7 +399,7 @@ def test_pickle(mini):
 
 def test_a_pickle_of_another_version_is_loaded_with_a_warning(monkeypatch):
     model = CosineSimilarityRegressor(TfidfVectorizer()).fit(PAIRS)
-    monkeypatch.setattr("skflow._persistence.__version__", "0.0.1")
+    monkeypatch.setattr("skflow._persistence._stamps.__version__", "0.0.1")
     saved = pickle.dumps(model)
     monkeypatch.undo()
     with pytest.warns(
@@ -500,3 +517,186 @@ def test_dimensions_of_a_supervised_neighbour(mini):
     encoder = make_pipeline(TfidfVectorizer(), TruncatedSVD(8, random_state=0))
     scores = [cross_val_score(CosineSimilarityRegressor(encoder), pairs, gold, cv=2) for _ in range(2)]
     assert_array_equal(*scores)
+
+
+# Pairs of two classes
+
+
+def labeled(n=80, seed=0):
+    """Pairs of vectors, those of the class 1 more similar than the others."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, size=n)
+    first = rng.normal(size=(n, 5))
+    second = first * y[:, None] + rng.normal(size=(n, 5))
+    return np.stack([first, second], axis=1), y
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_threshold_is_the_lowest_of_best_balanced_accuracy(seed):
+    X, y = labeled(30, seed)
+    X = X.round() if seed % 2 else X  # with ties, too
+    model = CosineSimilarityClassifier("passthrough").fit(X, y)
+    cosines = model.decision_function(X)
+    values = np.unique(cosines)
+    candidates = [values[0], *(values[:-1] + values[1:]) / 2]
+    accuracies = np.round([balanced_accuracy_score(y, cosines >= t) for t in candidates], 12)
+    assert model.threshold_ == candidates[int(np.argmax(accuracies))]
+    assert balanced_accuracy_score(y, model.predict(X)) == pytest.approx(accuracies.max())
+
+
+def test_threshold_between_neighboring_floats_tells_them_apart():
+    cosines = np.array([0.5, np.nextafter(0.5, 1)])
+    assert _best_threshold(np.array([0, 1]), cosines) == cosines[1]
+
+
+@pytest.mark.filterwarnings("ignore:pairs of the class:UserWarning")
+def test_where_cosines_tell_nothing_all_pairs_are_similar():
+    X = np.ones((4, 2, 3))
+    model = CosineSimilarityClassifier("passthrough").fit(X, [0, 1, 0, 1])
+    assert model.predict(X).tolist() == [1, 1, 1, 1]
+    # The other way round: no threshold is better than half right.
+    X[:2, 1] = [1, -1, 0]
+    with pytest.warns(
+        UserWarning, match=r"pairs of the class 1 are less similar than those of .*0\.00.*y == "
+    ):
+        model.fit(X, [1, 1, 0, 0])
+    assert model.predict(X).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [-1, 1], [False, True], ["different", "same"], [2.0, 7.0]])
+def test_a_high_cosine_means_the_larger_label(labels):
+    X, y = labeled()
+    named = np.array(labels)[y]
+    model = CosineSimilarityClassifier("passthrough").fit(X, named)
+    assert model.classes_.tolist() == labels
+    assert model.classes_.dtype == named.dtype
+    cosines = 1 - paired_cosine_distances(X[:, 0], X[:, 1])
+    assert_allclose(model.decision_function(X), cosines, atol=1e-12)
+    assert_array_equal(model.predict(X), np.array(labels)[(cosines >= model.threshold_).astype(int)])
+    assert model.score(X, named) == np.mean(model.predict(X) == named)
+
+
+def test_a_threshold_that_is_given():
+    X, y = labeled()
+    model = CosineSimilarityClassifier("passthrough", threshold=0.8).fit(X, y)
+    assert model.threshold_ == 0.8
+    assert_array_equal(model.predict(X), model.decision_function(X) >= 0.8)
+    X[0] = [[3, 4, 0, 0, 0], [5, 0, 0, 0, 0]]  # the cosine is 0.6
+    assert CosineSimilarityClassifier("passthrough", threshold=0.6).fit(X, y).predict(X[:1]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y to be passed, but the target y is None"),
+        ([0, 0, 0, 0], r"y must have two classes, got 1: \[0\]"),
+        ([0, 1, 2, 1], "y must have two classes, got 3"),
+        ([0.1, 0.2, 0.3, 0.4], "Unknown label type: continuous"),
+        ([0, 1, np.nan, 1], "NaN"),
+        ([0, 1, 1], "inconsistent numbers of samples"),
+    ],
+)
+@pytest.mark.parametrize("threshold", ["auto", 0.5])
+def test_labels_that_do_not_fit(y, message, threshold):
+    model = CosineSimilarityClassifier(TfidfVectorizer(), threshold=threshold)
+    with pytest.raises(ValueError, match=message):
+        model.fit(PAIRS, y)
+
+
+@pytest.mark.parametrize("threshold", ["median", 2, np.nan, None])
+def test_thresholds_out_of_range(threshold):
+    with pytest.raises(ValueError, match="'threshold' parameter"):
+        CosineSimilarityClassifier(TfidfVectorizer(), threshold=threshold).fit(PAIRS, [1, 1, 0, 1])
+
+
+def test_the_encoder_of_a_classifier_sees_no_labels_and_every_sentence_once():
+    model = CosineSimilarityClassifier(Recorder(), extra=["more"]).fit(PAIRS, [1, 1, 0, 1])
+    both = [a for a, _ in PAIRS] + [b for _, b in PAIRS] + ["more"]
+    assert model.encoder_.seen_ == both
+    assert model.encoder_.y_ is None
+    assert model.encoder_.transformed_ == [both]
+
+
+@pytest.mark.parametrize("calibrator", ["passthrough", StandardNormalizationCalibrator()])
+def test_classifiers_in_model_selection(calibrator):
+    X, y = labeled(120)
+    y = np.array(["no", "yes"])[y]
+    model = CosineSimilarityClassifier(calibrator)
+    auc = cross_val_score(model, X, y, scoring=auc_scorer)
+    assert_array_equal(cross_val_score(model, X, y, scoring="roc_auc"), auc)
+    assert auc.min() > 0.6
+    assert_allclose(
+        cross_val_score(
+            CosineSimilarityRegressor(calibrator), X, y == "yes", scoring=auc_scorer, cv=KFold(3)
+        ),
+        cross_val_score(model, X, y, scoring=auc_scorer, cv=KFold(3)),
+    )
+    assert cross_val_score(model, X, y == "yes", scoring="average_precision").min() > 0.5
+    grid = {"encoder": ["passthrough", NATSVCalibrator(1), StandardNormalizationCalibrator()]}
+    search = GridSearchCV(model, grid, scoring=auc_scorer, cv=3).fit(X, y)
+    assert search.score(X, y) == roc_auc_score(y, search.decision_function(X))
+    tuned = TunedThresholdClassifierCV(model, scoring="balanced_accuracy", cv=3).fit(X, y)
+    assert set(tuned.predict(X)) == {"no", "yes"}
+    fixed = FixedThresholdClassifier(model, threshold=0.9, response_method="decision_function").fit(X, y)
+    assert_array_equal(fixed.predict(X) == "yes", model.fit(X, y).decision_function(X) >= 0.9)
+    probabilities = CalibratedClassifierCV(model, cv=3).fit(X, y).predict_proba(X)
+    assert_allclose(probabilities.sum(axis=1), 1)
+    assert roc_auc_score(y, probabilities[:, 1]) == pytest.approx(
+        roc_auc_score(y, model.decision_function(X)), abs=0.05
+    )
+    stack = StackingClassifier([("a", model), ("b", CosineSimilarityClassifier(NATSVCalibrator(1)))]).fit(
+        X, y
+    )
+    assert stack.score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("Model", [CosineSimilarityRegressor, CosineSimilarityClassifier])
+def test_similarities_are_features_of_another_model(Model):
+    X, y = labeled()
+    features = FeatureUnion([("raw", Model("passthrough")), ("SN", Model(StandardNormalizationCalibrator()))])
+    model = make_pipeline(features, LogisticRegression()).fit(X, y)
+    name = Model.__name__.lower() + "0"
+    assert model[0].get_feature_names_out().tolist() == [f"raw__{name}", f"SN__{name}"]
+    expected = [m.fit(X, y).transform(X)[:, 0] for _, m in features.transformer_list]
+    assert_array_equal(model[0].transform(X), np.transpose(expected))
+    assert model.score(X, y) > 0.6
+    pytest.importorskip("pandas")
+    frame = Model("passthrough").set_output(transform="pandas").fit_transform(X, y)
+    assert frame.columns.tolist() == [name]
+
+
+@pytest.mark.parametrize("Model", [CosineSimilarityRegressor, CosineSimilarityClassifier])
+def test_tags_of_both(Model):
+    tags = get_tags(Model("passthrough"))
+    assert tags.input_tags.three_d_array
+    assert tags.input_tags.string
+    assert not tags.input_tags.two_d_array
+    assert is_classifier(Model("passthrough")) == (Model is CosineSimilarityClassifier)
+    assert tags.target_tags.required == (Model is CosineSimilarityClassifier)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_do_not_raise_errors_in_init_or_set_params,
+        check_estimator_cloneable,
+        check_estimator_repr,
+        check_estimator_tags_renamed,
+        check_get_params_invariance,
+        check_mixin_order,
+        check_no_attributes_set_in_init,
+        check_parameters_default_constructible,
+        check_set_params,
+        check_valid_tag_types,
+    ],
+)
+def test_general_checks_of_scikit_learn_for_the_classifier(check):
+    check("CosineSimilarityClassifier", CosineSimilarityClassifier(letters()))
+
+
+def test_a_pickled_classifier_predicts_the_same():
+    X, y = labeled()
+    model = CosineSimilarityClassifier(WhiteningCalibrator(strength=1.0)).fit(X, y)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    with pytest.raises(NotFittedError):
+        clone(model).decision_function(X)

@@ -7,22 +7,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import _fit_context
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from ._base import BaseCalibrator, working_dtype
-from ._moments import RunningMoments, row_chunks
-
-_LARGEST = np.finfo(np.float64).max
+from ._moments import RunningMoments, centered, row_chunks
 
 
 class LinearCalibrator(BaseCalibrator):
     """Base class of the calibrators that are affine maps computed from means and second moments.
 
-    A subclass says in `_full_covariance` which moments it needs, computes its parameters from them in
-    `_solve`, and maps a chunk of centred rows.
+    A subclass says in `_second_moment` under which name it keeps its variances or covariance, computes its
+    parameters from them in `_solve`, and maps a chunk of centered rows.
     """
 
-    _full_covariance = False
+    _second_moment = "_variance"
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -46,8 +44,10 @@ class LinearCalibrator(BaseCalibrator):
         Raises
         ------
         ValueError
-            If X or sample_weight is not finite, not of the right shape, or all weights are zero, or if a
-            parameter of the calibrator does not suit X.
+            If X or sample_weight is not finite, or does not have the right shape, or all weights are zero, or
+            their sum overflows, or if a parameter of the calibrator does not suit X, or if the largest
+            magnitude in X is above 1e30 or, unless all of X is zero, below 1e-30. The calibrator then stays
+            as it was.
 
         Examples
         --------
@@ -57,7 +57,8 @@ class LinearCalibrator(BaseCalibrator):
         >>> calibrator.fit(np.array([[1.0], [3.0]]), sample_weight=[3, 1]).mean_
         array([1.5])
         """
-        return self._accumulate(X, sample_weight, reset=True, is_all=True)
+        with self._restored_on_failure():
+            return self._accumulate(X, sample_weight, reset=True, is_all=True)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -97,21 +98,19 @@ class LinearCalibrator(BaseCalibrator):
         >>> calibrator.mean_
         array([3.])
         """
-        return self._accumulate(X, sample_weight, reset=not hasattr(self, "n_samples_seen_"))
+        with self._restored_on_failure():
+            return self._accumulate(X, sample_weight, reset=not hasattr(self, "n_samples_seen_"))
 
     def _accumulate(self, X, sample_weight, *, reset, is_all=False):
         X = self._validate_rows(X, reset=reset)
+        n_before = 0 if reset else self.n_samples_seen_
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            if not sample_weight.any():
-                raise ValueError("sample_weight has no positive entry: at least one row must have weight.")
+            sample_weight = self._check_weight(sample_weight, X, n_before)
         self._check_parameters(X)
         if reset:
-            moments = RunningMoments.empty(X.shape[1], full=self._full_covariance)
+            moments = RunningMoments.empty(X.shape[1], full=self._second_moment == "covariance_")
         else:
-            moments = RunningMoments(
-                self.n_samples_seen_, self.mean_, self._residual, self._second_moment, self._exponent
-            )
+            moments = RunningMoments(n_before, self.mean_, self._residual, getattr(self, self._second_moment))
         moments.update(X, sample_weight)
         # What X cannot resolve is no variation. Integers are exact, floats are as fine as their precision.
         resolution = float(np.finfo(X.dtype).eps) if X.dtype.kind == "f" else 0.0
@@ -119,8 +118,7 @@ class LinearCalibrator(BaseCalibrator):
         self.n_samples_seen_ = moments.n_samples
         self.mean_ = moments.mean
         self._residual = moments.residual
-        self._second_moment = moments.second
-        self._exponent = moments.exponent
+        setattr(self, self._second_moment, moments.second)
         self._choose_shrinkage(X if is_all else None, sample_weight)
         self._solve()
         return self
@@ -131,12 +129,24 @@ class LinearCalibrator(BaseCalibrator):
             value = getattr(self, name, None)
             if not isinstance(value, Real) or not 0 <= value < np.inf:
                 raise ValueError(f"{name} is {value!r}, expected a number from 0 up")
-        if self._exponent.dtype.kind != "i" or np.any(np.abs(self._exponent) > 1100):
-            raise ValueError("_exponent is not the exponent of a float64")
         if np.any(getattr(self, "scale_", 1.0) <= 0):
             raise ValueError("scale_ is not positive")
         if np.any(getattr(self, "_deviations", 0.0) < 0):
             raise ValueError("_deviations is negative")
+
+    @staticmethod
+    def _check_weight(sample_weight, X, n_before):
+        """Return the weights as a float64 array, or raise ValueError where they add up to nothing finite."""
+        with np.errstate(over="ignore"):
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            total = n_before + weight.sum()
+        if not weight.any():
+            raise ValueError("sample_weight has no positive entry: at least one row must have weight.")
+        if not np.isfinite(total):
+            raise ValueError(
+                f"the sum of sample_weight overflows (its largest entry is {weight.max():.3g}): rescale it."
+            )
+        return weight
 
     def _check_parameters(self, X):
         """Raise ValueError where a parameter of the constructor does not suit X."""
@@ -168,40 +178,24 @@ class LinearCalibrator(BaseCalibrator):
         safe = largest < limits.max**0.75 and deviations.min(initial=1) > limits.tiny**0.75
         return dtype if safe else np.dtype(np.float64)
 
-    def _centre(self, rows, dtype, exponent=0):
-        """Return ``(rows - mean_) / 2**exponent`` as a new array of `dtype`, mean_ in full precision."""
-        if exponent > 0:
-            centred = np.ldexp(rows.astype(np.float64), -exponent) - np.ldexp(self.mean_, -exponent)
-        elif exponent < 0:
-            centred = np.ldexp(rows.astype(np.float64) - self.mean_, -exponent)
-        else:
-            # Two narrow subtractions are several times faster than one of mixed precision, and as exact.
-            high = self.mean_.astype(dtype)
-            centred = np.subtract(rows, high, out=np.empty(rows.shape, dtype=dtype), casting="same_kind")
-            if dtype != np.float64:
-                centred -= (self.mean_ - high).astype(dtype)
-        return centred
+    def _center(self, rows, dtype):
+        """Return ``rows - mean_`` as a new array of `dtype`, mean_ in full precision."""
+        return centered(rows, self.mean_, dtype)
 
-    def _uncentre(self, centred, exponent=0, power=1.0):
-        """Return ``centred * 2**(exponent * power) + mean_``, for a power from 0 to 1."""
-        if exponent > 0:
-            centred = centred * 2.0 ** (exponent * (power - 1)) + np.ldexp(self.mean_, -exponent)
-            return np.ldexp(centred, exponent)
-        if exponent < 0:
-            return centred * 2.0 ** (exponent * power) + self.mean_
-        return centred + self.mean_.astype(centred.dtype)
+    def _centering(self, dtype):
+        """Return the operations of `_center`."""
+        high = self.mean_.astype(dtype)
+        return [("subtract", high), ("subtract", self.mean_ - high)]
+
+    def _uncenter(self, centered):
+        """Return ``centered + mean_`` in the dtype of `centered`."""
+        return centered + self.mean_.astype(centered.dtype)
 
 
 class PrincipalCalibrator(LinearCalibrator):
     """Base class of the calibrators that rest on the principal axes of the rows."""
 
-    _full_covariance = True
-
-    @property
-    def covariance_(self) -> np.ndarray:
-        """Population covariance of the rows seen, ndarray of shape (n_features, n_features)."""
-        check_is_fitted(self)
-        return saturated(self._second_moment, 2 * self._exponent)
+    _second_moment = "covariance_"
 
     def _principal_axes(self, n_axes):
         """Decompose the covariance.
@@ -222,22 +216,15 @@ class PrincipalCalibrator(LinearCalibrator):
         if n_axes == 0:
             return np.empty((0, n_features)), np.empty(0)
         leading = None if n_axes == n_features else [n_features - n_axes, n_features - 1]
-        variances, vectors = eigh(self._second_moment, subset_by_index=leading, check_finite=False)
+        variances, vectors = eigh(self.covariance_, subset_by_index=leading, check_finite=False)
         variances, axes = variances[::-1], np.ascontiguousarray(vectors.T[::-1])
-        largest = axes[np.arange(n_axes), np.abs(axes).argmax(axis=1)]
-        axes *= np.sign(largest)[:, np.newaxis]
+        fix_signs(axes)
         noise = n_features * np.finfo(np.float64).eps * max(variances[0], 0)
         deviations = np.sqrt(np.where(variances > noise, variances, 0))
-        return axes, np.ldexp(deviations, self._exponent)
-
-    @staticmethod
-    def _scaling_exponent(deviations):
-        """Return the binary exponent to scale rows by, 0 unless their size is extreme."""
-        exponent = int(np.frexp(deviations.max(initial=0))[1]) - 1
-        return exponent if abs(exponent) > 300 else 0
+        return axes, deviations
 
 
-def saturated(values, exponent):
-    """Return ``values * 2**exponent``, cut to the largest float64 where it would overflow."""
-    with np.errstate(over="ignore"):
-        return np.clip(np.ldexp(values, exponent), -_LARGEST, _LARGEST)
+def fix_signs(axes):
+    """Give each row the sign, in place, with which its entry of largest magnitude is positive."""
+    largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
+    axes *= np.sign(largest)[:, np.newaxis]

@@ -4,13 +4,25 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 CHUNK_BYTES = 4 * 2**20  # of float64: large enough for fast products, small enough for caches and memory maps
-_SAFE_EXPONENT = 300  # 2**300 squared is far from overflow, 2**-300 squared far from underflow
 
 
-def row_chunks(X):
+COVARIANCE_CHUNK_BYTES = 8 * CHUNK_BYTES  # a covariance is updated once for each
+
+
+def row_chunks(X, n_bytes=CHUNK_BYTES):
     """Yield slices that cut the rows of X into chunks of bounded size."""
     n_samples, n_features = X.shape
-    return gen_batches(n_samples, max(1, CHUNK_BYTES // (8 * n_features)))
+    return gen_batches(n_samples, max(1, n_bytes // (8 * n_features)))
+
+
+def centered(rows, mean, dtype):
+    """Return ``rows - mean`` as a new array of `dtype`, with a float64 mean in full precision."""
+    # Two narrow subtractions are several times faster than one of mixed precision, and as exact.
+    high = mean.astype(dtype)
+    result = np.subtract(rows, high, out=np.empty(rows.shape, dtype=dtype), casting="same_kind")
+    if dtype != np.float64:
+        result -= (mean - high).astype(dtype)
+    return result
 
 
 class RunningMoments:
@@ -35,9 +47,7 @@ class RunningMoments:
     residual : ndarray of shape (n_features,)
         What the mean lacks by rounding. Without it, variances far off the origin would depend on the pieces.
     second : ndarray of shape (n_features,) or (n_features, n_features)
-        Population variances or covariance (divided by the total weight) in units of ``4.0**exponent``.
-    exponent : ndarray of int, of shape (n_features,) or ()
-        Binary exponent of the deviations, 0 but for data whose squares leave the range of float64.
+        Population variances or covariance (divided by the total weight).
 
     References
     ----------
@@ -45,24 +55,21 @@ class RunningMoments:
     recommendations", The American Statistician 37(3), doi:10.1080/00031305.1983.10483115.
     """
 
-    def __init__(self, n_samples, mean, residual, second, exponent):
+    def __init__(self, n_samples, mean, residual, second):
         self.n_samples = n_samples
         self.mean = mean
         self.residual = residual
         self.second = second
-        self.exponent = exponent
 
     @classmethod
     def empty(cls, n_features, *, full):
         """Return the moments of no rows: of whole covariances if `full`, else of variances."""
         zeros = np.zeros(n_features)
-        if full:
-            return cls(0, zeros, zeros, np.zeros((n_features, n_features)), np.zeros((), dtype=int))
-        return cls(0, zeros, zeros, zeros, np.zeros(n_features, dtype=int))
+        return cls(0, zeros, zeros, np.zeros((n_features, n_features)) if full else zeros)
 
     def update(self, X, sample_weight=None):
         """Add the rows of X, of any real dtype, reading them once and in order."""
-        for rows in row_chunks(X):
+        for rows in row_chunks(X, CHUNK_BYTES if self.second.ndim == 1 else COVARIANCE_CHUNK_BYTES):
             chunk, weight = X[rows], None
             if sample_weight is not None:
                 weight = sample_weight[rows]
@@ -71,6 +78,7 @@ class RunningMoments:
                 self._merge(chunk, weight)
 
     def _merge(self, rows, weight):
+        """Add one chunk of rows."""
         if weight is None:
             added, share = len(rows), np.full(len(rows), 1 / len(rows))
         else:
@@ -80,59 +88,24 @@ class RunningMoments:
         fraction = added / total
         shift = self.mean if self.n_samples else rows[0].astype(np.float64)
 
-        deviations, reach, halved = _deviations(rows, shift)
-        centre = share @ deviations  # of the new rows, seen from shift
-        delta = centre - self.residual
-        if halved:
-            mean = 2 * (shift / 2 + fraction * delta)
-            residual = np.zeros_like(mean)
-        else:
-            step = self.residual + fraction * delta
-            mean = shift + step
-            residual = step - (mean - shift)
-
-        exponent = self._common_exponent(reach, halved)
-        if np.any(exponent) or halved:
-            deviations, centre, delta = (
-                np.ldexp(values, halved - exponent) for values in (deviations, centre, delta)
-            )
-        second = self.second
-        if np.any(self.exponent):
-            second = np.ldexp(second, 2 * (self.exponent - exponent))
-        deviations -= centre
-        if second.ndim == 1:
-            within = share @ np.square(deviations)
+        deviations = np.subtract(rows, shift, out=np.empty(rows.shape), casting="same_kind")
+        center = share @ deviations  # of the new rows, seen from shift
+        delta = center - self.residual
+        step = self.residual + fraction * delta
+        mean = shift + step
+        deviations -= center
+        if self.second.ndim == 1:
+            second = share @ np.square(deviations)
             between = np.square(delta)
         else:
-            deviations *= np.sqrt(share)[:, np.newaxis]
-            within = deviations.T @ deviations
+            if weight is not None:
+                deviations *= np.sqrt(share)[:, np.newaxis]
+            second = deviations.T @ deviations
+            if weight is None:
+                second /= len(rows)
             between = np.outer(delta, delta)
         between *= 1 - fraction
-        within += between
-        within *= fraction
-        within += (1 - fraction) * second
-        self.n_samples, self.mean, self.residual = total, mean, residual
-        self.second, self.exponent = within, exponent
-
-    def _common_exponent(self, reach, halved):
-        """Return the exponent that keeps the squares of both the old and the new deviations in range."""
-        if self.second.ndim == 2:
-            reach = reach.max()
-            spread = self.second.any()
-        else:
-            spread = self.second > 0
-        exponent = np.frexp(reach)[1] + halved
-        exponent = np.where(np.abs(exponent) <= _SAFE_EXPONENT, 0, exponent)
-        exponent = np.where(spread, np.maximum(self.exponent, exponent), exponent)
-        return np.where(reach > 0, exponent, self.exponent)
-
-
-def _deviations(rows, shift):
-    """Return ``rows - shift``, its largest magnitudes, and whether both are halved against overflow."""
-    with np.errstate(over="ignore"):
-        deviations = np.subtract(rows, shift, out=np.empty(rows.shape), casting="same_kind")
-    reach = np.maximum(deviations.max(axis=0), -deviations.min(axis=0))
-    if np.isfinite(reach).all():
-        return deviations, reach, 0
-    np.subtract(rows * 0.5, shift * 0.5, out=deviations)
-    return deviations, np.maximum(deviations.max(axis=0), -deviations.min(axis=0)), 1
+        second += between
+        second *= fraction
+        second += (1 - fraction) * self.second
+        self.n_samples, self.mean, self.residual, self.second = total, mean, step - (mean - shift), second

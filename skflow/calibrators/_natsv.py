@@ -9,15 +9,15 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._linear import PrincipalCalibrator, saturated
+from ._linear import PrincipalCalibrator
 
 
 class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
-    r"""Centre the vectors and null away their top singular vectors.
+    r"""Center the vectors and null away their top singular vectors.
 
     .. math:: z = (x - \mu) - V^T V (x - \mu)
 
-    where the rows of V are the leading `n_components` right singular vectors of the centred training rows.
+    where the rows of V are the leading `n_components` right singular vectors of the centered training rows.
     The few directions that hold most of a cloud of embeddings carry word frequency more than meaning;
     without them the cloud is more isotropic. The method is the "all-but-the-top" of Mu and Viswanath
     (2018), who remove about n_features / 100 components; Li et al. (2020) call it NATSV.
@@ -27,7 +27,7 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
     Parameters
     ----------
     n_components : int or "auto", default=1
-        Number of directions to remove; 0 only centres. "auto" removes n_features / 100, rounded, and at least
+        Number of directions to remove; 0 only centers. "auto" removes n_features / 100, rounded, and at least
         one, as Mu and Viswanath (2018) do. No more are removed than the training rows vary in:
         with as many as that, or more, nothing is left of the training rows but rounding errors.
 
@@ -39,13 +39,13 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
         The removed directions, orthonormal, leading first, float64. The sign of each is chosen so that its
         entry of largest magnitude is positive.
     singular_values_ : ndarray of shape (n_components_,)
-        Singular values of the centred training rows along them; at most the largest float64.
+        Singular values of the centered training rows along them.
     explained_variance_ratio_ : ndarray of shape (n_components_,)
         Share of the total variance along each.
     n_components_ : int
         Number of directions removed: `n_components`, or fewer where the training rows vary in fewer.
     covariance_ : ndarray of shape (n_features, n_features)
-        Population covariance of the training rows, which `partial_fit` goes on from.
+        Population covariance of the training rows, which `partial_fit` resumes from.
     n_samples_seen_ : int or float
         Number of rows seen by `fit` and `partial_fit`; the sum of their weights if they had any.
     n_features_in_ : int
@@ -89,8 +89,7 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
         "singular_values_": ("n_components_",),
         "explained_variance_ratio_": ("n_components_",),
         "_deviations": ("n_components_",),
-        "_second_moment": ("n_features_in_", "n_features_in_"),
-        "_exponent": (),
+        "covariance_": ("n_features_in_", "n_features_in_"),
     }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})]
@@ -106,12 +105,11 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
         self.n_components_ = int(np.count_nonzero(deviations))
         self.components_ = axes[: self.n_components_]
         self._deviations = deviations[: self.n_components_]
-        scaled = np.ldexp(self._deviations, -self._exponent)
-        self.singular_values_ = saturated(scaled * np.sqrt(self.n_samples_seen_), self._exponent)
-        self.explained_variance_ratio_ = scaled**2 / np.trace(self._second_moment)
+        self.singular_values_ = self._deviations * np.sqrt(self.n_samples_seen_)
+        self.explained_variance_ratio_ = self._deviations**2 / np.trace(self.covariance_)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Centre X and remove the top directions.
+        """Center X and remove the top directions.
 
         Parameters
         ----------
@@ -126,18 +124,21 @@ class NATSVCalibrator(OneToOneFeatureMixin, PrincipalCalibrator):
         Raises
         ------
         ValueError
-            If X is not finite or has not the number of features seen in fit.
+            If X is not finite, out of range (see `fit`), or does not have the number of features seen in fit.
         """
         check_is_fitted(self)
         X = self._validate_rows(X, reset=False)
         dtype = self._precision(X.dtype, self._deviations)
-        exponent = self._scaling_exponent(self._deviations)
         components = self.components_.astype(dtype)
 
         def remove(rows):
-            centred = self._centre(rows, dtype, exponent)
+            centered = self._center(rows, dtype)
             for _ in range(2):
-                centred -= (centred @ components.T) @ components
-            return np.ldexp(centred, exponent) if exponent else centred
+                centered -= (centered @ components.T) @ components
+            return centered
 
         return self._map_chunks(remove, X)
+
+    def __skflow_operations__(self):
+        dtype = self._precision(np.float32, self._deviations)
+        return dtype, [*self._centering(dtype), *[("deflate", self.components_)] * 2]

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._linear import LinearCalibrator, saturated
+from ._linear import LinearCalibrator
 
 
 class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
@@ -27,7 +27,7 @@ class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
     mean_ : ndarray of shape (n_features,)
         Mean of each feature, float64.
     var_ : ndarray of shape (n_features,)
-        Population variance of each feature, float64; at most the largest float64.
+        Population variance of each feature, float64.
     scale_ : ndarray of shape (n_features,)
         What each feature is divided by: the square root of the variance, 1 for a constant feature.
     n_samples_seen_ : int or float
@@ -66,16 +66,15 @@ class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
         "_residual": ("n_features_in_",),
         "var_": ("n_features_in_",),
         "scale_": ("n_features_in_",),
-        "_second_moment": ("n_features_in_",),
-        "_exponent": ("n_features_in_",),
+        "_variance": ("n_features_in_",),
     }
     _parameter_constraints: ClassVar[dict] = {}
 
     def _solve(self):
-        deviation = np.ldexp(np.sqrt(self._second_moment), self._exponent)
+        deviation = np.sqrt(self._variance)
         constant = deviation <= self._resolution * np.abs(self.mean_)
         self.scale_ = np.where(constant, 1.0, deviation)
-        self.var_ = saturated(np.where(constant, 0.0, self._second_moment), 2 * self._exponent)
+        self.var_ = np.where(constant, 0.0, self._variance)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Shift and scale X.
@@ -93,19 +92,22 @@ class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
         Raises
         ------
         ValueError
-            If X is not finite or has not the number of features seen in fit.
+            If X is not finite, out of range (see `fit`), or does not have the number of features seen in fit.
         """
         check_is_fitted(self)
         X = self._validate_rows(X, reset=False)
         dtype = self._precision(X.dtype, self.scale_)
-        exponent = self._guard_exponent()
-        scale = np.ldexp(self.scale_, -exponent).astype(dtype)
+        scale = self.scale_.astype(dtype)
 
         def standardize(rows):
-            centred = self._centre(rows, dtype, exponent)
-            return np.divide(centred, scale, out=centred)
+            centered = self._center(rows, dtype)
+            return np.divide(centered, scale, out=centered)
 
         return self._map_chunks(standardize, X)
+
+    def __skflow_operations__(self):
+        dtype = self._precision(np.float32, self.scale_)
+        return dtype, [*self._centering(dtype), ("divide", self.scale_)]
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """Undo `transform`: a constant feature gets its mean back.
@@ -123,15 +125,10 @@ class StandardNormalizationCalibrator(OneToOneFeatureMixin, LinearCalibrator):
         Raises
         ------
         ValueError
-            If X is not finite or has not the number of features seen in fit.
+            If X is not finite, out of range (see `fit`), or does not have the number of features seen in fit.
         """
         check_is_fitted(self)
         X = self._validate_calibrated(X, len(self.mean_))
         dtype = self._precision(X.dtype, self.scale_)
-        exponent = self._guard_exponent()
-        scale = np.ldexp(self.scale_, -exponent).astype(dtype)
-        return self._map_chunks(lambda rows: self._uncentre(rows * scale, exponent), X)
-
-    def _guard_exponent(self):
-        """Return the exponent to scale rows by: next to the largest float64, differences could overflow."""
-        return 2 if np.abs(self.mean_).max() > 2.0**900 else 0
+        scale = self.scale_.astype(dtype)
+        return self._map_chunks(lambda rows: self._uncenter(rows * scale), X)

@@ -34,10 +34,6 @@ def automatic_strength(mean, covariance):
     >>> automatic_strength(np.array([0.0, 1.0]), np.diag([0.0, 1.0]))  # 1 - 1/2 * 1/2
     0.75
     """
-    unit = max(np.abs(mean).max(), np.sqrt(np.trace(covariance)))
-    if unit == 0:
-        return 0.0
-    mean, covariance = mean / unit, covariance / unit / unit
     total = np.trace(covariance)
     length = np.linalg.norm(mean)
     if total == 0 or length == 0:

@@ -10,13 +10,29 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._linear import PrincipalCalibrator, saturated
+from ._linear import PrincipalCalibrator, fix_signs
 from ._moments import row_chunks
 from ._strength import automatic_strength
 
+FLOAT32_EPS = 2.0**-24
+MAX_ERROR = 1e-5  # of float32 products, beside the norm of a row of the result
+
+
+def is_float32_enough(deviations, gains):
+    """Return whether a product with ``axes.T * gains`` may be computed in float32.
+
+    The rounding errors of a float32 product are of the size eps |x - mean| |gains|, in any direction, while
+    the rows of the result are of the size |deviations * gains|. It may where that is at most 1e-5 of them,
+    eps being 6e-8: at low strength, or where the spectrum is flat.
+    """
+    if not len(gains):
+        return True
+    error = FLOAT32_EPS * np.linalg.norm(deviations) * gains.max()
+    return bool(error <= MAX_ERROR * np.linalg.norm(deviations * gains))
+
 
 class WhiteningCalibrator(PrincipalCalibrator):
-    r"""Centre the vectors and even out their variance along all directions (BERT-whitening).
+    r"""Center the vectors and even out their variance along all directions (BERT-whitening).
 
     With the covariance :math:`\Sigma = \frac{1}{n} \sum_i (x_i - \mu)(x_i - \mu)^T = U \Lambda U^T` of the
     training rows and the strength s,
@@ -44,7 +60,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
     share of the mean squared norm that is not the mean's: 1 minus the average cosine, for vectors of equal
     norm. The second is about the dot products of one vector with all others: how much of their variance is
     specific to that vector. The rest is the same for every vector, namely how far the others lie along the
-    mean, which is what makes some of them neighbours of all (Suzuki et al., 2013). The root looks at what
+    mean, which is what makes some of them neighbors of all (Suzuki et al., 2013). The root looks at what
     kind of mean it is. That of an encoder that was not tuned stands out in a few features, which dominate
     every cosine (rogue dimensions; Timkey and van Schijndel, 2021); a tuned one may have a large mean that is
     spread over all features and does no harm. That it is the third root is the one choice without a
@@ -68,7 +84,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
         et al., 2018).
     strength : float or "auto", default=1.0
         Power of the whitening, from 0 to 1: eigenvalues of the covariance are raised to ``-strength / 2``.
-        1 whitens; 0 only centres (and, with "pca", rotates); what lies between evens the variances out in
+        1 whitens; 0 only centers (and, with "pca", rotates); what lies between evens the variances out in
         part. "auto" chooses it by the rule above. It is read in `transform`: setting it on a fitted
         calibrator needs no new fit, but where rows are fewer than features, since `shrinkage` then depends
         on it.
@@ -97,7 +113,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
     shrinkage_ : float
         How much of the covariance was replaced by a multiple of the identity, from 0 to 1.
     explained_variance_ : ndarray of shape (n_components_,)
-        Variance along them, after the shrinkage, 0 where there is no signal; at most the largest float64.
+        Variance along them, after the shrinkage, 0 where there is no signal.
     explained_variance_ratio_ : ndarray of shape (n_components_,)
         Share of the total variance along each.
     n_components_ : int
@@ -106,7 +122,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
         Number of directions kept that carry signal; along the other ``n_components_ - rank_`` the output is
         zero.
     covariance_ : ndarray of shape (n_features, n_features)
-        Population covariance of the training rows, not shrunk, which `partial_fit` goes on from.
+        Population covariance of the training rows, not shrunk, which `partial_fit` resumes from.
     n_samples_seen_ : int or float
         Number of rows seen by `fit` and `partial_fit`; the sum of their weights if they had any.
     n_features_in_ : int
@@ -177,8 +193,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
         "explained_variance_": ("n_components_",),
         "explained_variance_ratio_": ("n_components_",),
         "_deviations": ("n_components_",),
-        "_second_moment": ("n_features_in_", "n_features_in_"),
-        "_exponent": (),
+        "covariance_": ("n_features_in_", "n_features_in_"),
     }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -219,17 +234,17 @@ class WhiteningCalibrator(PrincipalCalibrator):
         if sample_weight is not None:
             n_rows = max(n_rows, np.count_nonzero(sample_weight))
         is_small = self.strength == "auto" and n_rows < n_features
-        total = np.trace(self._second_moment)
+        total = np.trace(self.covariance_)
         is_wanted = self.shrinkage == "ledoit-wolf" or (self.shrinkage == "auto" and is_small)
         if X is None or total == 0 or not is_wanted:
             return
         # scikit-learn's ledoit_wolf_shrinkage takes no weights, and all rows at once.
         fourth = 0.0  # mean of the fourth powers of the norms
         for rows in row_chunks(X):
-            squares = np.square(self._centre(X[rows], np.dtype(np.float64), int(self._exponent))).sum(axis=1)
+            squares = np.square(self._center(X[rows], np.dtype(np.float64))).sum(axis=1)
             share = np.full(len(squares), 1.0) if sample_weight is None else sample_weight[rows]
             fourth += share @ np.square(squares / total) / self.n_samples_seen_
-        squared = np.square(self._second_moment / total).sum()
+        squared = np.square(self.covariance_ / total).sum()
         distance = squared - 1 / n_features  # of the covariance from the multiple of the identity, squared
         error = (fourth - squared) / n_rows  # of the covariance from the true one
         if error > 0:
@@ -239,26 +254,27 @@ class WhiteningCalibrator(PrincipalCalibrator):
         n_features = len(self.mean_)
         n_axes = n_features if self.n_components is None else self.n_components
         axes, deviations = self._principal_axes(n_axes)
-        total = np.trace(self._second_moment)
+        total = np.trace(self.covariance_)
         level = self.shrinkage_ * total / n_features
-        variances = (1 - self.shrinkage_) * np.ldexp(deviations, -self._exponent) ** 2 + level
+        variances = (1 - self.shrinkage_) * deviations**2 + level
         if self.shrinkage_ > 0:
             # Where the rows do not vary all axes are alike: choose some that rounding does not decide.
             n_signal = np.count_nonzero(deviations)
             rest = np.eye(n_features) - axes[:n_signal].T @ axes[:n_signal]
             axes[n_signal:] = qr(rest, pivoting=True)[0].T[: n_axes - n_signal]
-            deviations = np.ldexp(np.sqrt(variances), self._exponent)
+            fix_signs(axes[n_signal:])
+            deviations = np.sqrt(variances)
         is_noise = deviations < np.sqrt(self.tol) * deviations[0]
         deviations[is_noise] = variances[is_noise] = 0
         self.components_ = axes
         self.n_components_ = len(axes)
         self.rank_ = int(np.count_nonzero(deviations))
         self._deviations = deviations
-        self.explained_variance_ = saturated(variances, 2 * self._exponent)
+        self.explained_variance_ = variances
         self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros_like(variances)
-        covariance = (1 - self.shrinkage_) * self._second_moment
+        covariance = (1 - self.shrinkage_) * self.covariance_
         covariance[np.diag_indices(n_features)] += level
-        self._automatic_strength = automatic_strength(np.ldexp(self.mean_, -self._exponent), covariance)
+        self._automatic_strength = automatic_strength(self.mean_, covariance)
 
     @property
     def strength_(self) -> float:
@@ -290,23 +306,32 @@ class WhiteningCalibrator(PrincipalCalibrator):
         Raises
         ------
         ValueError
-            If X is not finite or has not the number of features seen in fit.
+            If X is not finite, out of range (see `fit`), or does not have the number of features seen in fit.
         """
         check_is_fitted(self)
         X = self._validate_rows(X, reset=False)
         dtype = self._product_dtype(X.dtype)
-        exponent = self._scaling_exponent(self._deviations)
-        strength = self.strength_
-        project = (self.components_.T * self._gains(exponent, -strength)).astype(dtype)
-        rotate = self.components_.astype(dtype) if self.method == "zca" else None
+        sources = (self.components_, self._deviations)
+        project = self._built.get(
+            ("project", dtype, self.strength_),
+            sources,
+            lambda: (self.components_.T * self._gains(-self.strength_)).astype(dtype),
+        )
+        rotate = None
+        if self.method == "zca":
+            rotate = self._built.get(("rotate", dtype), sources, lambda: self.components_.astype(dtype))
 
         def whiten(rows):
-            rows = self._centre(rows, dtype, exponent) @ project
-            if rotate is not None:
-                rows = rows @ rotate
-            return rows * 2.0 ** (exponent * (1 - strength)) if exponent else rows
+            rows = self._center(rows, dtype) @ project
+            return rows if rotate is None else rows @ rotate
 
         return self._map_chunks(whiten, X)
+
+    def __skflow_operations__(self):
+        dtype = self._product_dtype(np.float32)
+        project = self.components_.T * self._gains(-self.strength_)
+        rotate = [("multiply", self.components_)] if self.method == "zca" else []
+        return dtype, [*self._centering(dtype), ("multiply", project), *rotate]
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """Undo `transform` on the directions kept that carry signal; the rest gets the mean's share.
@@ -324,36 +349,34 @@ class WhiteningCalibrator(PrincipalCalibrator):
         Raises
         ------
         ValueError
-            If X is not finite or has not the number of columns that `transform` returns.
+            If X is not finite, out of range, or does not have the number of columns that `transform` returns.
         """
         check_is_fitted(self)
         X = self._validate_calibrated(X, self._n_features_out)
         dtype = self._product_dtype(X.dtype)
-        exponent = self._scaling_exponent(self._deviations)
-        strength = self.strength_
-        restore = (self.components_.T * self._gains(exponent, strength)).astype(dtype).T
+        recolor = (self.components_.T * self._gains(self.strength_)).astype(dtype).T
         rotate = self.components_.T.astype(dtype) if self.method == "zca" else None
 
-        def colour(rows):
+        def color(rows):
             rows = rows.astype(dtype, copy=False)
             if rotate is not None:
                 rows = rows @ rotate
-            return self._uncentre(rows @ restore, exponent, strength)
+            return self._uncenter(rows @ recolor)
 
-        return self._map_chunks(colour, X)
+        return self._map_chunks(color, X)
 
     def _product_dtype(self, dtype):
-        """Return the dtype to multiply in: float64 where gains differ so much that float32 rounding shows."""
+        """Return the dtype to multiply in: float64 where float32 rounding would show."""
         signal = self._deviations[self._deviations > 0]
-        if signal.size and signal[-1] < signal[0] / 2**12:
+        if not is_float32_enough(signal, signal**-self.strength_):
             return np.dtype(np.float64)
         return self._precision(dtype, signal)
 
-    def _gains(self, exponent, power):
-        """Return ``(deviations / 2**exponent)**power`` for directions that carry signal, 0 for the rest."""
+    def _gains(self, power):
+        """Return ``deviations**power`` for directions that carry signal, 0 for the rest."""
         gains = np.zeros(self.n_components_)
         signal = self._deviations > 0
-        gains[signal] = np.ldexp(self._deviations[signal], -exponent) ** power
+        gains[signal] = self._deviations[signal] ** power
         return gains
 
     @property

@@ -26,7 +26,7 @@ def get_data_home(data_home: str | PathLike[str] | None = None) -> str:
 
     See Also
     --------
-    sklearn.datasets.get_data_home : What this function is modelled on.
+    sklearn.datasets.get_data_home : What this function is modeled on.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where the files of a task are: SentEval's directories, the organisers' own, and GLUE's."""
+"""Where the files of a task are: SentEval's directories, the organizers' own, and GLUE's."""
 
 from dataclasses import dataclass
 
@@ -53,7 +53,7 @@ OFFICIAL = {
     },
 }
 
-# What the organisers' archives of STS 2012 to 2016 unpack to.
+# What the organizers' archives of STS 2012 to 2016 unpack to.
 _SEMEVAL_DIRECTORIES = {
     "sts12": "test-gold",
     "sts13": "test-gs",
@@ -121,7 +121,7 @@ def layouts(task):
 def find_files(task, home):
     """Return the directory and the layout of a task's files under `home`, or None.
 
-    `home` is a SentEval directory, one that `fetch_sts` filled, one that holds the organisers' or GLUE's
+    `home` is a SentEval directory, one that `fetch_sts` filled, one that holds the organizers' or GLUE's
     directories, or such a directory itself. A layout counts as found where at least one of its files is
     there, so that a missing file is an error and not a smaller task.
     """

@@ -18,7 +18,7 @@ Mini STS: English sentence pairs with a similarity score
 5 (the same meaning), on the scale of the STS benchmark (Cer et al., 2017, doi:10.18653/v1/S17-2001). The
 kinds of pair and their numbers: {kinds}.
 
-It is meant for examples, tests and a first look without a download. Its scores are its authors' judgement,
+It is meant for examples, tests and a first look without a download. Its scores are its authors' judgment,
 not an average over many annotators: do not report figures on it as if they were a benchmark's.
 """
 

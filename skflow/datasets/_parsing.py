@@ -19,7 +19,7 @@ class Pair:
 
     first: str
     second: str
-    score: float | None  # None: the organisers did not annotate this pair
+    score: float | None  # None: the organizers did not annotate this pair
     label: str = ""  # genre (STS-B) or entailment judgment (SICK)
 
 
@@ -117,7 +117,7 @@ def read_table(path, columns):
 
 
 def fingerprint(pair):
-    """Return a checksum of a pair that no change of case, spacing or tokenisation alters."""
+    """Return a checksum of a pair that no change of case, spacing or tokenization alters."""
     text = "".join(filter(str.isalnum, (pair.first + pair.second).lower()))
     return f"{zlib.crc32(text.encode()):08x}"
 

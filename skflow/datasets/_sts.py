@@ -31,8 +31,8 @@ def load_sts(
     r"""Load one of the seven tasks of semantic textual similarity.
 
     People graded how close in meaning two sentences are, from 0 (nothing in common; 1 in SICK) to 5 (the
-    same). The files are read exactly: nothing is tokenised, lower-cased or dropped but the pairs that the
-    organisers left without a score.
+    same). The files are read exactly: nothing is tokenized, lower-cased or dropped but the pairs that the
+    organizers left without a score.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def load_sts(
 
         - SentEval's: ``STS/STS12-en-test/STS.input.MSRpar.txt``, ``STS/STSBenchmark/sts-train.csv``,
           ``SICK/SICK_train.txt`` and so on;
-        - the directories that the organisers' archives unpack to, such as ``STS2012-en-test/test-gold`` or
+        - the directories that the organizers' archives unpack to, such as ``STS2012-en-test/test-gold`` or
           ``stsbenchmark``, or one of them itself;
         - GLUE's, for ``stsb``: ``STS-B/train.tsv`` and ``STS-B/dev.tsv`` (GLUE has no scored test split).
 

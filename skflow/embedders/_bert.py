@@ -1,11 +1,12 @@
 """Sentence vectors of a frozen BERT-like encoder."""
 
+from __future__ import annotations
+
 import os
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from os import PathLike
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,16 +14,25 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._texts import check_texts, distinct_texts
+from .._user_warnings import warn_user
+from ..modules._pooling import POOLINGS
 from ._base import BaseTextEmbedder, sif_weights
 from ._cache import VectorCache, fingerprint
-from ._loading import choose_device, load_encoder, quiet
-from ._pooling import POOLINGS, Recipe, check_layers
-from ._secret import Secret, SecretParameter
+from ._loading import load_encoder
+from ._recipe import Recipe, check_layers
+from ._secret import KeepsSecrets, Secret, SecretParameter
+from ._silence import progress_bar
 from ._source import find_model
-from ._text import check_texts, distinct_texts
+from ._sqlite_file import find_database
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._encoder import Encoder
 
 
-class BertEmbedder(BaseTextEmbedder):
+class BertEmbedder(KeepsSecrets, BaseTextEmbedder):
     """Embed text with a frozen BERT-like encoder.
 
     Every text becomes one vector: the hidden states of some layers are averaged, then pooled over the tokens.
@@ -49,8 +59,9 @@ class BertEmbedder(BaseTextEmbedder):
         contributes its transformer (without prompt) and, where `pooling` is "auto", its token pooling; "auto"
         layers are then the last one. Modules behind the pooling, such as Dense or Normalize, do not run.
     max_length : int or None, default=None
-        Number of tokens, special ones included, at which a text is cut. None is the model's own limit (what a
-        sentence-transformers checkpoint declares; 512 where nothing names a limit). The paper cuts at 64.
+        Number of tokens, special ones included, at which a text is truncated. None is the model's own limit
+        (what a sentence-transformers checkpoint declares; 512 where nothing names a limit). The paper
+        truncates at 64.
     batch_size : int, default=64
         Size of a forward pass, in texts of 16 tokens on a CPU and of 128 elsewhere. Batches are filled by
         tokens: longer texts make smaller batches, shorter ones larger. It changes speed and memory, not
@@ -76,7 +87,9 @@ class BertEmbedder(BaseTextEmbedder):
         sentence-transformers checkpoint.
     cache : str, path-like or None, default=None
         File of a SQLite database that keeps every vector (in a directory: ``embeddings.sqlite``), so that no
-        text is embedded twice, in this process or another one. It is made when missing. The key is the text
+        text is embedded twice, in this process or another one. It is made when missing, except by a fitted
+        embedder that was unpickled where there is none: that one works without, with a warning. A relative
+        path stays relative, to the working directory of whichever process uses it. The key is the text
         with a fingerprint of all that determines its vector: the files of the model, the parameters here, the
         learned frequencies, the versions of the libraries. A cache that cannot be read or written costs a
         warning, never a wrong vector; one that is damaged is renamed to ``<name>.damaged``, and a new one
@@ -114,7 +127,8 @@ class BertEmbedder(BaseTextEmbedder):
     model and the settings, and whoever loads it needs the model's files.
 
     Each distinct text is embedded once per call. Equal input gives equal output, bit for bit, on one machine
-    with one number of threads; in other company a vector can differ by rounding (under 1e-5 in float32).
+    with one number of threads; a vector can differ by rounding from one batch to another (under 1e-5 in
+    float32).
     `transform` may be called from several threads: forward passes then take turns.
 
     References
@@ -136,6 +150,8 @@ class BertEmbedder(BaseTextEmbedder):
     dtype('float32')
     >>> embedder.get_feature_names_out()[:2].tolist()
     ['bertembedder0', 'bertembedder1']
+    >>> embedder.encoder().tokenizer.tokenize("A cat sat.")
+    ['a', 'cat', 'sat', '.']
     """
 
     token = SecretParameter()
@@ -196,6 +212,33 @@ class BertEmbedder(BaseTextEmbedder):
         self.trust_remote_code = trust_remote_code
         self.verbose = verbose
 
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("_missing_cache", None)  # it may be there where the state is read
+        return state
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        # Whoever uses what was fitted elsewhere has not asked for a database here. What is not fitted yet may
+        # be on its way to a worker process of a search, which fills the cache.
+        if hasattr(self, "_n_features_out") and self.cache is not None:
+            path = find_database(self.cache)
+            if not os.path.exists(path):
+                self._missing_cache = self.cache
+                warn_user(
+                    f"cache={str(self.cache)!r} is not there ({os.path.abspath(path)}): the embedder, which "
+                    "was fitted elsewhere, works without a cache. Fit it again, or set another one."
+                )
+
+    def _validate_params(self):
+        if hasattr(self.model_name_or_path, "state_dict"):
+            kind = type(self.model_name_or_path).__name__
+            raise TypeError(
+                f"model_name_or_path is a {kind} in memory; expected the name or the directory of a model, "
+                "since an embedder holds none. Save it to a directory first, and pass that."
+            )
+        super()._validate_params()
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check the model and, if `sif` is given, learn the frequencies of tokens.
@@ -217,14 +260,17 @@ class BertEmbedder(BaseTextEmbedder):
         FileNotFoundError
             If there is no such model, or no file of its tokenizer.
         TypeError, ValueError
-            If `X` is no column of text, if a parameter does not suit the model, if the model wants code of
+            If `X` is not a column of text, if a parameter does not suit the model, if the model wants code of
             its own to run without `trust_remote_code`, or if its vectors are not finite.
         """
         self._check_together()
         texts = check_texts(X)
+        self.__dict__.pop("_missing_cache", None)
         directory = self._find()
         if self.sif is not None:
             self._learn_frequencies(texts, directory)
+        elif hasattr(self, "token_frequencies_"):
+            del self.token_frequencies_
         self._n_features_out = self._n_features(directory)
         return self
 
@@ -255,23 +301,21 @@ class BertEmbedder(BaseTextEmbedder):
         Warns
         -----
         UserWarning
-            If texts were cut (once, with their number), or if the cache could not be used.
+            If texts were truncated (once, with their number), or if the cache could not be used.
         """
         self._validate_params()
         self._check_together()
         if self.sif is not None:
             check_is_fitted(self, "token_frequencies_")
         texts, positions = distinct_texts(check_texts(X))
-        vectors, is_cut = self._embed(texts)
+        vectors, truncated = self._embed(texts)
         if positions is not None:
-            vectors, is_cut = vectors[positions], is_cut[positions]
-        n_cut = np.count_nonzero(is_cut)
-        if n_cut:
+            vectors, truncated = vectors[positions], truncated[positions]
+        n_truncated = np.count_nonzero(truncated)
+        if n_truncated:
             limit = "the model's own limit" if self.max_length is None else f"max_length={self.max_length}"
-            warnings.warn(
-                f"{n_cut} of {len(is_cut)} texts were cut: they have more tokens than {limit}.",
-                UserWarning,
-                stacklevel=2,
+            warn_user(
+                f"{n_truncated} of {len(truncated)} texts were truncated: they have more tokens than {limit}."
             )
         return self._scaled(vectors)
 
@@ -291,19 +335,19 @@ class BertEmbedder(BaseTextEmbedder):
         check_layers(self.layers)
         if self.cache is not None and os.fspath(self.cache) in ("", ":memory:"):
             raise ValueError(
-                f"cache={self.cache!r} is no file; expected the path of a file or a directory, or None for "
+                f"cache={self.cache!r} is not a file; expected the path of a file or directory, or None for "
                 "no cache."
             )
 
     def _find(self):
         token = self.token.reveal() if isinstance(self.token, Secret) else self.token
-        with quiet(not self.verbose):
-            return find_model(
-                self.model_name_or_path,
-                revision=self.revision,
-                token=token,
-                local_files_only=self.local_files_only,
-            )
+        return find_model(
+            self.model_name_or_path,
+            revision=self.revision,
+            token=token,
+            local_files_only=self.local_files_only,
+            verbose=bool(self.verbose),
+        )
 
     def _recipe(self):
         weights = None
@@ -317,16 +361,47 @@ class BertEmbedder(BaseTextEmbedder):
             token_weights=weights,
         )
 
+    def encoder(self) -> Encoder:
+        """Return the model with its tokenizer, loaded.
+
+        Returns
+        -------
+        encoder : Encoder
+            With the attributes `model` and `tokenizer` of Hugging Face (None where a sentence-transformers
+            checkpoint has none), `n_vocabulary`, and `lock`, to be held while either is used. It is shared by
+            all embedders of the process with the same settings: change nothing about it.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError
+            As from `fit`.
+        """
+        return self._load(self._find())
+
+    def __skflow_modules__(self) -> tuple[list[torch.nn.Module], dict[str, Any]]:
+        """Return copies of the modules that make the vectors, and prompts, for the exports.
+
+        Returns
+        -------
+        modules : list of torch.nn.Module
+            Modules of sentence-transformers, in order, ready to be saved.
+        options : dict
+            Keyword arguments of SentenceTransformer.
+        """
+        return self.encoder().copied_modules(self._recipe())
+
     def _load(self, directory, *, to_compute=True):
+        from .._device import resolve_device
+
         device = self.device
         if not isinstance(device, str):
             # Worker processes load the model themselves; here it serves for checks then.
             for each in device:
-                choose_device(each, warn=False)
+                resolve_device(each, missing="cpu")
             device = "cpu"
         # fit computes nothing: transform says what is used, so that fit_transform says it once.
-        device = choose_device(device, warn=to_compute)
-        return load_encoder(device=device, **self._loading_options(directory))
+        device = resolve_device(device, missing="warn" if to_compute else "cpu")
+        return load_encoder(device=str(device), **self._loading_options(directory))
 
     def _loading_options(self, directory):
         return {
@@ -347,7 +422,7 @@ class BertEmbedder(BaseTextEmbedder):
         self.token_frequencies_ = counts / max(counts.sum(), 1)
 
     def _open_cache(self, directory, recipe):
-        if self.cache is None:
+        if self.cache is None or self.cache == getattr(self, "_missing_cache", None):
             return None
         key = fingerprint(directory, recipe, self.dtype, self.trust_remote_code)
         return VectorCache(self.cache, key)
@@ -378,36 +453,35 @@ class BertEmbedder(BaseTextEmbedder):
         cache = self._open_cache(directory, recipe)
         if cache is None:
             return self._compute(directory, recipe, texts, lambda *window: None)
-        vectors, is_cut, missing = cache.read(texts)
+        vectors, truncated, missing = cache.read(texts)
         if len(missing):
             wanted = texts if len(missing) == len(texts) else [texts[i] for i in missing]
-            new, new_cut = self._compute(directory, recipe, wanted, cache.write)
+            new, new_truncated = self._compute(directory, recipe, wanted, cache.write)
             if len(missing) == len(texts):
-                return new, new_cut
-            vectors[missing], is_cut[missing] = new, new_cut
-        return vectors, is_cut
+                return new, new_truncated
+            vectors[missing], truncated[missing] = new, new_truncated
+        return vectors, truncated
 
     def _compute(self, directory, recipe, texts, keep):
         """Run the encoder on texts, handing each finished window to `keep`."""
-        from tqdm.auto import tqdm
-
         vectors = None
-        is_cut = np.zeros(len(texts), dtype=bool)
-        with tqdm(total=len(texts), desc="BertEmbedder", unit="text", disable=not self.verbose) as bar:
-            options = {"batch_size": int(self.batch_size), "progress": bar.update}
+        truncated = np.zeros(len(texts), dtype=bool)
+        with progress_bar(len(texts), self.verbose) as progress:
+            options = {"batch_size": int(self.batch_size), "progress": progress}
             if isinstance(self.device, str):
                 windows = self._load(directory).embed(texts, recipe, **options)
             else:
+                from .._device import resolve_device
                 from ._workers import embed_on_devices
 
-                devices = [choose_device(device) for device in self.device]
+                devices = [str(resolve_device(device, missing="warn")) for device in self.device]
                 loading = self._loading_options(directory)
                 windows = embed_on_devices(devices, texts, recipe, options=loading, **options)
-            for start, window, cut in windows:
-                self._check_finite(window, texts[start:])
+            for rows, part, part_truncated in windows:
+                done = [texts[row] for row in rows]
+                self._check_finite(part, done)
                 if vectors is None:
-                    vectors = np.empty((len(texts), window.shape[1]), dtype=np.float32)
-                stop = start + len(window)
-                vectors[start:stop], is_cut[start:stop] = window, cut
-                keep(texts[start:stop], window, cut)
-        return vectors, is_cut
+                    vectors = np.empty((len(texts), part.shape[1]), dtype=np.float32)
+                vectors[rows], truncated[rows] = part, part_truncated
+                keep(done, part, part_truncated)
+        return vectors, truncated

@@ -1,49 +1,42 @@
-"""A frozen encoder in memory: tokens in batches, forward passes, sentence vectors."""
+"""A frozen encoder in memory: the modules that make sentence vectors, and running them."""
 
+import copy
+import functools
 import inspect
-import itertools
-import re
 import threading
-from dataclasses import dataclass
+import time
+import warnings
+from collections import OrderedDict
 
 import numpy as np
 import torch
 
-from ._foreign_code import check_no_foreign_code
-from ._hidden_states import HiddenStates
-from ._pooling import Recipe, average_layers, pool_tokens, resolve_layers
+from .._texts import encodable
+from ..modules import LayeredEncoder, TokenPooling
+from ..modules._layers import resolve_layers
+from ..modules._pooling import POOLINGS
+from ._architecture import (
+    attend_by_matrix_products,
+    check_architecture,
+    depends_on,
+    n_embeddings,
+    padding_token,
+    position_limit,
+    valid_limit,
+)
+from ._batching import batches, timed_parts
+from ._checkpoint import PROBES, Checkpoint
+from ._plain import clear_about_nesting, load_plain, load_whole
+from ._recipe import Recipe, check_layers
+from ._remote_code import check_no_remote_code
+from ._tokens import tokenize
 
-# Texts that are tokenised and sorted together: bounds the memory, whatever the number of texts.
+# Texts that are tokenized and sorted together: bounds the memory, whatever the number of texts.
 WINDOW = 16_384
-# Tokens of a batch, padding included, per unit of `batch_size`. The activations of 64 x 16 tokens fit the
-# caches of a CPU, which was measured to be fastest; a GPU wants more to do at once.
-TOKENS_PER_TEXT = {"cpu": 16}
-TOKENS_PER_TEXT_ELSEWHERE = 128
-# What one more forward pass costs beside its tokens, as a share of the tokens of a full batch. Up to this
-# price, padding is saved by more batches.
-COST_OF_A_PASS = 1 / 32
+# What was computed is handed over after so many seconds, so that a cache has it when the work is interrupted.
+SECONDS_PER_WINDOW = 3.0
 # Where neither the model nor its tokenizer names a limit.
 FALLBACK_LIMIT = 512
-# Tokenizers without a limit state a huge number.
-_NO_LIMIT = 10**6
-
-# Two lengths, to see what padding does.
-_PROBES = ["a", "of what padding would do to the shorter one"]
-_PROBE_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 0.1}
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-@dataclass(frozen=True, eq=False)
-class Tokens:
-    """Tokens of several texts, end to end."""
-
-    ids: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
-    types: np.ndarray | None
-    special: np.ndarray | None
-    is_cut: np.ndarray
 
 
 class Encoder:
@@ -58,13 +51,15 @@ class Encoder:
 
     Attributes
     ----------
-    declared : Declared or None
-        The modules of a sentence-transformers checkpoint.
+    model, tokenizer
+        The transformer and its tokenizer; None for a checkpoint that has none.
+    n_vocabulary : int
+        Entries of the vocabulary.
+    lock : threading.RLock
+        Tokenizers and models are used by one thread at a time.
     """
 
     def __init__(self, directory, *, device, dtype, trust_remote_code, local_files_only):
-        from ._declared import Declared, load_plain
-
         options = {
             # Files of a directory need no network, code of other repositories may.
             "local_files_only": local_files_only or not trust_remote_code,
@@ -72,99 +67,150 @@ class Encoder:
             "trust_remote_code": bool(trust_remote_code),
         }
         self.device = torch.device(device)
-        # Tokenizers and the hooks on the model are not safe to share between threads.
         self.lock = threading.RLock()
-        self.declared = None
+        self._loading = (directory, device, dtype, options)
+        self._checkpoint = None
+        if not trust_remote_code:
+            check_no_remote_code(directory)
         # Loading draws random numbers for heads that the checkpoint lacks; the user's stream stays as it is.
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), clear_about_nesting(directory):
             if (directory / "modules.json").is_file():
-                if not trust_remote_code:
-                    check_no_foreign_code(directory)
-                self.declared = Declared(directory, device, dtype, options)
-                self.model, self.tokenizer = self.declared.model, self.declared.tokenizer
+                self._checkpoint = Checkpoint(*self._loading)
+                self._declared = self._checkpoint.modules
+                self.model, self.tokenizer = self._checkpoint.model, self._checkpoint.tokenizer
+                self._missing = self._checkpoint.missing
             else:
-                self.model, self.tokenizer = load_plain(directory, device, dtype, options)
+                self.model, self.tokenizer, self._missing, self._is_part = load_plain(*self._loading)
+        self._is_fast, self._sound = False, set()  # the layers that depend on no missing parameter
         if self.model is None:
             return
-        self.hard_limit = position_limit(self.model)
-        limits = [self.hard_limit, self.tokenizer.model_max_length, self.declared and self.declared.limit]
-        self.limit = min((n for n in limits if n is not None and n < _NO_LIMIT), default=FALLBACK_LIMIT)
+        self._hard_limit = position_limit(self.model)
+        declared = self._checkpoint and self._checkpoint.limit
+        limits = (self._hard_limit, valid_limit(self.tokenizer.model_max_length), declared)
+        self._limit = min((n for n in limits if n is not None), default=FALLBACK_LIMIT)
+        check_architecture(self.model)
         if dtype == "bfloat16" and self.device.type == "cpu":
-            self._attend_by_matrix_products()
+            attend_by_matrix_products(self.model, self._hard_limit)
         self._takes_types = "token_type_ids" in inspect.signature(self.model.forward).parameters
         self._n_embeddings = n_embeddings(self.model)
-        self._pad = next(
-            (
-                int(number)
-                for number in (
-                    self.tokenizer.pad_token_id,
-                    getattr(self.model.config, "pad_token_id", None),
-                    self.tokenizer.eos_token_id,
-                )
-                # A padding token that was added to the tokenizer alone has no row in the model.
-                if number is not None and 0 <= number < self._n_embeddings
-            ),
-            0,
-        )
         self.n_vocabulary = max(len(self.tokenizer), getattr(self.model.config, "vocab_size", 0))
-        some_token = torch.full((1, min(16, self.limit)), int(self._pad == 0), device=self.device)
-        example = {"input_ids": some_token, "attention_mask": torch.ones_like(some_token)}
+        self._pad = padding_token(self.model, self.tokenizer)
         with torch.inference_mode():
-            self._hidden = HiddenStates(self.model, example)
-        self._leaks = self._padding_leaks(_PROBE_TOLERANCE[dtype])
-        if self.declared is not None:
-            self.declared.check(self._alone_and_together)
-            self._leaks = self._leaks or self.declared.leaks
+            self._layered = LayeredEncoder(
+                self.model,
+                self.tokenizer,
+                layers=[-1],
+                max_seq_length=self._limit,
+                pad_token_id=self._pad,
+                strip=bool(self._checkpoint and self._checkpoint.strips),
+                lower_case=bool(self._checkpoint and self._checkpoint.lowers),
+            )
+        self._attends_to_padding = self._layered.attends_to_padding
+        if self._checkpoint is not None:
+            self._probe_checkpoint()
 
-    def _attend_by_matrix_products(self):
-        """Have attention computed as it is written, which in bfloat16 on a CPU beats torch's fused kernel.
+    def _probe_checkpoint(self):
+        """Find out whether running the modules on tokens from outside gives the declared vectors."""
+        recipe = Recipe()
+        for modules in (self._declared, self._with_layered(self._declared, recipe)):
+            try:
+                expected = self._checkpoint.probe()
+                tokens = self._tokenize(PROBES, recipe)
+                order = np.argsort(-tokens.lengths)
+                with torch.inference_mode():
+                    alone, together = (
+                        torch.cat([self._run(modules, tokens, rows) for rows in parts])
+                        for parts in (order[:, None], [order])
+                    )
+                alone, together = (x.float().cpu().numpy()[np.argsort(order)] for x in (alone, together))
+            except Exception:  # whatever an unknown module may raise: its own encode is the way then
+                continue
+            if self._checkpoint.agree(alone, expected):
+                self._is_fast, self._declared = True, modules
+                self._attends_to_padding |= not self._checkpoint.agree(together, alone)
+                return
 
-        Its memory grows with the square of the length, so that models of long texts keep what they have.
+    def modules(self, recipe):
+        """Return the modules, in order, that turn tokens into sentence vectors.
+
+        Parameters
+        ----------
+        recipe : Recipe
+            How.
+
+        Returns
+        -------
+        modules : list of torch.nn.Module
+            Those of a checkpoint that runs as it declares itself, else a
+            :class:`~skflow.modules.LayeredEncoder` and a pooling of its tokens. They share the model.
+
+        Raises
+        ------
+        ValueError
+            If the recipe does not suit the model.
         """
-        if (
-            self.hard_limit is not None
-            and self.hard_limit <= FALLBACK_LIMIT
-            and getattr(self.model.config, "_attn_implementation", None) == "sdpa"
-            and hasattr(self.model, "set_attn_implementation")  # transformers of 2025 and later
-        ):
-            self.model.set_attn_implementation("eager")
+        layers, pooling = self._check(recipe)
+        if self._runs_as_declared(recipe):
+            return self._declared
+        first = self._layered.with_settings(
+            layers=layers,
+            max_seq_length=recipe.max_length or self._limit,
+            mark_special_tokens=recipe.exclude_special_tokens,
+        )
+        if pooling not in POOLINGS:
+            return [first, self._checkpoint.pooling_module]
+        weights = recipe.token_weights
+        second = TokenPooling(
+            first.get_embedding_dimension(),
+            pooling,
+            exclude_special_tokens=recipe.exclude_special_tokens,
+            token_weights=None if weights is None else torch.tensor(weights),
+        )
+        return [first, second.to(self.device)]
 
-    def _padding_leaks(self, tolerance):
-        """Find out whether the model lets real tokens see padding, as FNet, ConvBERT and MobileBERT do."""
-        tokens = self._tokenise(_PROBES, Recipe())
-        short, long = tokens.lengths
-        if not 0 < short < long:
-            return False
-        last = (self._hidden.n_layers,)
-        with torch.inference_mode():
-            together = self._hidden(last, self._features(tokens, np.array([1, 0])))[0][1, :short]
-            alone = self._hidden(last, self._features(tokens, np.array([0])))[0][0]
-        difference = (together.float() - alone.float()).abs().max()
-        return bool(difference > tolerance * alone.float().abs().max().clamp(min=1))
+    def copied_modules(self, recipe):
+        """Return copies of the modules that can be saved, and prompts as options of SentenceTransformer.
 
-    def _alone_and_together(self, texts):
-        """Return the declared vectors of texts, run alone and in one batch."""
-        tokens = self._tokenise(texts, Recipe())
-        order = np.argsort(-tokens.lengths)
-        with torch.inference_mode():
-            vectors = [
-                torch.cat([self.declared.run(self._features(tokens, rows)) for rows in batches])
-                for batches in (order[:, None], [order])
-            ]
-        return [each.float().cpu().numpy()[np.argsort(order)] for each in vectors]
+        A declared transformer whose tokens attend to padding, or whose tokenizer may return no token at all,
+        gives way to a LayeredEncoder of the last layer, which takes care of both.
+        """
+        with self.lock:
+            modules = self.modules(recipe)
+            if self._runs_as_declared(recipe):
+                return self._copied_as_declared(modules, recipe), self._checkpoint.options
+            if self._checkpoint is None and self._is_part:
+                # The encoder of an encoder-decoder alone could not be loaded again.
+                with torch.random.fork_rng(devices=[]):
+                    whole = load_whole(*self._loading)
+                first = LayeredEncoder(whole, copy.deepcopy(self.tokenizer), **modules[0].settings)
+                return [first, *copy.deepcopy(modules[1:])], {}
+            return copy.deepcopy(modules), {}
 
-    def batches(self, rows, lengths, budget):
-        """Split rows as :func:`split` does, and by length where the model cannot do with padding."""
-        groups = [rows]
-        if self._leaks:
-            groups = np.split(rows, np.flatnonzero(np.diff(lengths[rows])) + 1)
-        for group in groups:
-            yield from split(group, lengths, budget)
+    def _copied_as_declared(self, modules, recipe):
+        """Return copies of the modules of a checkpoint."""
+        if self.model is None:
+            return copy.deepcopy(modules)
+        # SentenceTransformer casts other weights to the type of the transformer, which must hand that on.
+        is_half = self.model.dtype != torch.float32
+        is_cast = is_half and any(True for module in modules[1:] for _ in module.parameters())
+        may_be_empty = self.tokenizer.num_special_tokens_to_add(pair=False) == 0
+        if self._is_fast and not is_cast and (self._attends_to_padding or may_be_empty):
+            return copy.deepcopy(self._with_layered(modules, recipe))
+        copies = copy.deepcopy(modules)
+        if is_half:
+            copies[0]._forward_hooks = OrderedDict()
+        if recipe.max_length is not None or self._is_fast:
+            copies[0].max_seq_length = recipe.max_length or self._limit
+        return copies
+
+    def _with_layered(self, modules, recipe):
+        """Return the modules of a checkpoint with a LayeredEncoder in the place of its transformer."""
+        limit = recipe.max_length or self._limit
+        return [self._layered.with_settings(layers=[-1], max_seq_length=limit), *modules[1:]]
 
     def probe(self, recipe):
         """Return the vector of a short text, one row; raise ValueError if the recipe does not suit."""
         with self.lock:
-            self._check(recipe)
             return next(self.embed(["a"], recipe, batch_size=1))[1]
 
     def embed(self, texts, recipe, *, batch_size, progress=lambda n: None):
@@ -183,43 +229,130 @@ class Encoder:
 
         Yields
         ------
-        start : int
-            Position in `texts` of the window's first text.
+        rows : ndarray of shape (n_window,) of int
+            Positions in `texts` of the texts done.
         vectors : ndarray of shape (n_window, n_features)
             float32.
-        is_cut : ndarray of shape (n_window,)
+        truncated : ndarray of shape (n_window,) of bool
             Which texts were longer than the limit.
         """
-        layers, pooling = self._check(recipe)
-        if recipe.token_weights is not None and len(recipe.token_weights) != self.n_vocabulary:
+        modules = self.modules(recipe)
+        weights = recipe.token_weights
+        if weights is not None and len(weights) != self.n_vocabulary:
             raise ValueError(
-                f"the token_frequencies_ that sif learned are of {len(recipe.token_weights)} tokens, and "
-                f"the model has {self.n_vocabulary}: it is another model than at fit; fit again."
+                f"the token_frequencies_ that sif learned are of {len(weights)} tokens, and the model has "
+                f"{self.n_vocabulary}: it is another model than at fit; fit again."
             )
         for start in range(0, len(texts), WINDOW):
             window = texts[start : start + WINDOW]
-            if recipe.as_declared and self.declared is not None:
-                if not self.declared.is_fast:
-                    is_cut = np.zeros(len(window), dtype=bool)
-                    with self.lock:
-                        if self.model is not None:
-                            is_cut = self._tokenise(window, recipe).is_cut
-                        vectors = self.declared.encode(
-                            list(map(_encodable, window)), batch_size, recipe.max_length
-                        )
-                    progress(len(window))
-                    yield start, vectors, is_cut
-                    continue
-                pool = self._declared_vectors
+            if self._runs_as_declared(recipe) and not self._is_fast:
+                parts = self._encode(window, recipe, batch_size)
             else:
+                parts = self._embed(window, recipe, modules, batch_size)
+            for rows, vectors, truncated in parts:
+                progress(len(rows))
+                yield start + rows, vectors, truncated
 
-                def pool(features, tokens, rows):
-                    return self._pooled(features, tokens, rows, layers, pooling, recipe)
-
+    def _encode(self, texts, recipe, batch_size):
+        """Embed texts by the checkpoint's own `encode`."""
+        truncated = np.zeros(len(texts), dtype=bool)
+        if self.model is not None:
             with self.lock:
-                tokens = self._tokenise(window, recipe)
-            vectors = self._run(tokens, batch_size, pool, progress)
-            yield start, vectors, tokens.is_cut
+                truncated = self._tokenize(texts, recipe).truncated
+        # The longest first, as in `encode` itself, so that the texts of a part have much the same length.
+        order = np.argsort([-len(text) for text in texts], kind="stable")
+        for rows in timed_parts(order, batch_size, SECONDS_PER_WINDOW):
+            part = [encodable(texts[row]) for row in rows]
+            with self.lock:
+                vectors = self._checkpoint.encode(part, batch_size, recipe.max_length)
+            yield rows, vectors, truncated[rows]
+
+    def _embed(self, texts, recipe, modules, batch_size):
+        """Embed texts by modules, the longest first, so that running out of memory shows at once."""
+        with self.lock:
+            tokens = self._tokenize(texts, recipe)
+        order = np.argsort(-tokens.lengths, kind="stable")
+        filled = order[tokens.lengths[order] > 0]
+        pending, parts, began = [], [], time.monotonic()
+        n_done, full_size, by_length = 0, batch_size, self._attends_to_padding
+        while n_done < len(filled):
+            try:
+                rest = filled[n_done:]
+                for rows in batches(rest, tokens.lengths, batch_size, self.device, by_length=by_length):
+                    with self.lock, torch.inference_mode():
+                        parts.append(self._run(modules, tokens, rows))
+                    pending.append(rows)
+                    n_done += len(rows)
+                    if time.monotonic() - began > SECONDS_PER_WINDOW:
+                        yield self._handed_over(pending, parts, tokens)
+                        pending, parts, began = [], [], time.monotonic()
+            except torch.cuda.OutOfMemoryError:
+                if batch_size < full_size:
+                    raise
+            if n_done < len(filled):  # not in the handler, which keeps the failed batch in memory
+                batch_size = batch_size / 2
+                warnings.warn(
+                    f"{self.device} has run out of memory, and batches are halved: a batch_size below "
+                    f"{full_size} suits it better.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                torch.cuda.empty_cache()
+        if parts:
+            yield self._handed_over(pending, parts, tokens)
+        empty = order[len(filled) :]
+        if len(empty):  # texts without a token
+            if self._runs_as_declared(recipe):
+                modules = self._with_layered(modules, recipe)
+            with self.lock, torch.inference_mode():
+                vector = self._run(modules, tokens, empty[:1]).float().cpu().numpy()
+            yield empty, vector.repeat(len(empty), axis=0), tokens.truncated[empty]
+
+    def _handed_over(self, pending, parts, tokens):
+        """Return finished batches, copied to the host once, so that a GPU rarely waits."""
+        rows = np.concatenate(pending)
+        return rows, torch.cat(parts).float().cpu().numpy(), tokens.truncated[rows]
+
+    def _run(self, modules, tokens, rows):
+        """Return the vectors of one batch."""
+        features = tokens.features(rows, self._pad, self.device)
+        if self._checkpoint is not None:
+            features = self._checkpoint.features(features)
+        for module in modules:
+            features = module(features)
+        return features["sentence_embedding"]
+
+    def token_vectors(self, texts, *, layers, max_length, batch_size):
+        """Compute the vectors of the tokens of texts, batch by batch.
+
+        Parameters
+        ----------
+        texts : list of str
+            Texts.
+        layers, max_length, batch_size
+            As of a BertEmbedder.
+
+        Yields
+        ------
+        ids : ndarray of shape (n_tokens,) of int
+            Entries of the vocabulary, those that the tokenizer adds left out.
+        vectors : ndarray of shape (n_tokens, n_features)
+            float32.
+        """
+        recipe = Recipe(check_layers(layers), "mean", max_length, exclude_special_tokens=True)
+        first, _ = self.modules(recipe)
+        by_length = self._attends_to_padding
+        for start in range(0, len(texts), WINDOW):
+            with self.lock:
+                tokens = self._tokenize(texts[start : start + WINDOW], recipe)
+            order = np.argsort(-tokens.lengths, kind="stable")
+            order = order[tokens.lengths[order] > 0]
+            for rows in batches(order, tokens.lengths, batch_size, self.device, by_length=by_length):
+                with self.lock, torch.inference_mode():
+                    features = first(tokens.features(rows, self._pad, self.device))
+                    own = (features["attention_mask"] > 0) & (features["special_tokens_mask"] == 0)
+                    ids, vectors = features["input_ids"][own], features["token_embeddings"][own]
+                    yield ids.cpu().numpy(), vectors.cpu().numpy()
 
     def count_tokens(self, texts, multiplicities, recipe):
         """Count how often each token takes part in the pooling of a corpus.
@@ -242,55 +375,16 @@ class Encoder:
         counts = np.zeros(self.n_vocabulary)
         for start in range(0, len(texts), WINDOW):
             with self.lock:
-                tokens = self._tokenise(texts[start : start + WINDOW], recipe)
+                tokens = self._tokenize(texts[start : start + WINDOW], recipe)
             times = np.repeat(multiplicities[start : start + WINDOW], tokens.lengths).astype(np.float64)
             if tokens.special is not None:
                 times *= tokens.special == 0
             counts += np.bincount(tokens.ids, weights=times, minlength=len(counts))
         return counts
 
-    def average_tokens(self, texts, recipe, *, batch_size):
-        """Average the hidden states of every entry of the vocabulary over its occurrences in texts.
-
-        Parameters
-        ----------
-        texts : list of str
-            Texts.
-        recipe : Recipe
-            Layers and limit. Special tokens do not count.
-        batch_size : int
-            Texts of sixteen tokens in a batch; so many fewer as they are longer.
-
-        Returns
-        -------
-        vectors : ndarray of shape (n_vocabulary, n_features)
-            float32; zero for entries that do not occur.
-        n_occurrences : ndarray of shape (n_vocabulary,) of int
-        """
-        recipe = Recipe(
-            layers=recipe.layers, pooling="mean", max_length=recipe.max_length, exclude_special_tokens=True
-        )
-        layers, _ = self._check(recipe)
-        wanted = tuple(sorted(set(layers)))
-        sums = torch.zeros((self.n_vocabulary, self._hidden.n_features), dtype=torch.float64)
-        counts = np.zeros(self.n_vocabulary, dtype=np.int64)
-        for start in range(0, len(texts), WINDOW):
-            with self.lock:
-                tokens = self._tokenise(texts[start : start + WINDOW], recipe)
-            order = np.argsort(-tokens.lengths, kind="stable")
-            order = order[tokens.lengths[order] > 0]
-            for rows in self.batches(order, tokens.lengths, 16 * batch_size):
-                with self.lock, torch.inference_mode():
-                    features = self._features(tokens, rows)
-                    states = dict(zip(wanted, self._hidden(wanted, features), strict=True))
-                    average = average_layers(states, layers).double().cpu()
-                    mask = features["attention_mask"].cpu().numpy() > 0
-                    special = self._padded(tokens, tokens.special, rows, mask, 1).cpu()
-                    ids = features["input_ids"].cpu()[special == 0]
-                sums.index_add_(0, ids, average[special == 0])
-                counts += np.bincount(ids.numpy(), minlength=len(counts))
-        vectors = sums.numpy() / np.maximum(counts, 1)[:, None]
-        return vectors.astype(np.float32), counts
+    def _runs_as_declared(self, recipe):
+        """Return whether a checkpoint runs exactly as it declares itself."""
+        return self._checkpoint is not None and recipe.as_declared
 
     def _check(self, recipe):
         """Resolve layers and pooling, or raise ValueError."""
@@ -298,19 +392,20 @@ class Encoder:
             if not recipe.as_declared or recipe.max_length is not None:
                 raise ValueError(
                     "layers, pooling, max_length, exclude_special_tokens and sif need a transformer, and "
-                    f"this sentence-transformers checkpoint starts with {self.declared.kind}; leave them at "
-                    "their defaults."
+                    f"this sentence-transformers checkpoint starts with {self._checkpoint.kind}; leave them "
+                    "at their defaults."
                 )
             return None, None
         if recipe.max_length is not None:
             self._check_max_length(recipe.max_length)
         layers = recipe.layers
         if layers is None:
-            layers = (1, -1) if self.declared is None else (-1,)
-        layers = resolve_layers(layers, self._hidden.n_layers)
+            layers = (1, -1) if self._checkpoint is None else (-1,)
+        layers = resolve_layers(layers, self._layered.n_layers)
+        self._check_weights(layers)
         pooling = recipe.pooling
-        if pooling == "auto":
-            pooling = "mean" if self.declared is None else self.declared.pooling
+        if pooling == "auto" and not self._runs_as_declared(recipe):
+            pooling = "mean" if self._checkpoint is None else self._checkpoint.pooling
         if recipe.token_weights is not None and pooling != "mean":
             raise ValueError(f"sif weights the mean of the tokens; pooling={pooling!r} has no use for them.")
         if recipe.exclude_special_tokens and pooling not in ("mean", "max"):
@@ -320,11 +415,28 @@ class Encoder:
             )
         return layers, pooling
 
+    def _check_weights(self, layers):
+        """Raise ValueError where layers depend on parameters that the files lack: they would be random."""
+        if not self._missing or layers in self._sound:
+            return
+        features = self._tokenize(PROBES[:1], Recipe()).features(np.arange(1), self._pad, self.device)
+        run = functools.partial(self._layered.hidden_states, sorted(set(layers)), features)
+        with self.lock:
+            missing = [name for name in self._missing if depends_on(self.model, name, run)]
+        if missing:
+            raise ValueError(
+                f"{self._loading[0]} lacks {len(missing)} weights of the encoder, such as {missing[0]!r}: "
+                "they would be random, and so would the vectors. Is it the right file, and the right "
+                "architecture in config.json?"
+            )
+        self._sound.add(layers)
+
     def _check_max_length(self, max_length):
-        if self.hard_limit is not None and max_length > self.hard_limit:
+        """Raise ValueError if texts cannot be truncated at so many tokens."""
+        if self._hard_limit is not None and max_length > self._hard_limit:
             raise ValueError(
                 f"max_length={max_length} is more than this model can take; expected at most "
-                f"{self.hard_limit}."
+                f"{self._hard_limit}."
             )
         n_special = self.tokenizer.num_special_tokens_to_add(pair=False)
         if max_length <= n_special:
@@ -333,222 +445,20 @@ class Encoder:
                 f"tokens; expected at least {n_special + 1}."
             )
 
-    def _tokenise(self, texts, recipe):
-        limit = recipe.max_length or self.limit
-        prepare = None if self.declared is None else self.declared.prepare
-        prepared = []
-        for text in texts:
-            text = _encodable(text)
-            if prepare is not None:
-                text = prepare(text, recipe.as_declared)
-            prepared.append(self._shorten(text, limit))
-        encoded = self.tokenizer(
-            prepared,
-            truncation=True,
-            max_length=limit,
-            padding=False,
-            return_attention_mask=False,
-            return_special_tokens_mask=recipe.exclude_special_tokens,
-            verbose=False,
+    def _tokenize(self, texts, recipe):
+        """Tokenize texts as the recipe and the checkpoint want it."""
+        prepare = None
+        if self._checkpoint is not None:
+
+            def prepare(text):
+                return self._checkpoint.prepare(text, recipe.as_declared)
+
+        return tokenize(
+            self.tokenizer,
+            texts,
+            recipe.max_length or self._limit,
+            prepare=prepare,
+            n_embeddings=self._n_embeddings,
+            types=self._takes_types,
+            special=recipe.exclude_special_tokens,
         )
-        ids = encoded["input_ids"]
-        lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
-        joined = _join(ids)
-        if len(joined) and joined.max() >= self._n_embeddings:
-            token = self.tokenizer.convert_ids_to_tokens(int(joined.max()))
-            raise ValueError(
-                f"the tokenizer makes token {joined.max()} ({token!r}) of a text, and the model has only "
-                f"{self._n_embeddings} tokens; was it added to the tokenizer and not to the model?"
-            )
-        is_cut = np.zeros(len(ids), dtype=bool)
-        for row in np.flatnonzero(lengths >= limit):
-            if encoded.encodings is not None:
-                is_cut[row] = bool(encoded.encodings[row].overflowing)
-            else:
-                is_cut[row] = self._n_tokens(prepared[row], special=True) > limit
-        return Tokens(
-            joined,
-            np.cumsum(lengths) - lengths,
-            lengths,
-            _join(encoded["token_type_ids"]) if self._takes_types and "token_type_ids" in encoded else None,
-            _join(encoded["special_tokens_mask"]) if recipe.exclude_special_tokens else None,
-            is_cut,
-        )
-
-    def _shorten(self, text, limit):
-        """Cut a long text behind a word, so far to the right that its first `limit` tokens stay the same."""
-        size = max(16 * limit, 4096)
-        if self.tokenizer.truncation_side != "right":
-            return text
-        while len(text) > size:
-            words = text[:size].rsplit(None, 1)
-            if words and self._n_tokens(words[0]) > 2 * limit:
-                return words[0]
-            size *= 4
-        return text
-
-    def _n_tokens(self, text, *, special=False):
-        return len(
-            self.tokenizer(text, add_special_tokens=special, truncation=False, verbose=False)["input_ids"]
-        )
-
-    def _run(self, tokens, batch_size, pool, progress=lambda n: None):
-        """Run the batches of a window and return the vectors in the order of the texts."""
-        order = np.argsort(-tokens.lengths, kind="stable")  # the longest first: want of memory shows at once
-        n_empty = int(np.count_nonzero(tokens.lengths == 0))
-        filled = order[: len(order) - n_empty]
-        parts = []
-        budget = batch_size * TOKENS_PER_TEXT.get(self.device.type, TOKENS_PER_TEXT_ELSEWHERE)
-        for rows in self.batches(filled, tokens.lengths, budget):
-            with self.lock, torch.inference_mode():
-                parts.append(pool(self._features(tokens, rows), tokens, rows))
-            progress(len(rows))
-        progress(n_empty)
-        if not parts:  # no text has a token
-            return np.zeros((len(order), self._n_pooled(pool)), dtype=np.float32)
-        # Copied to the host once per window, so that a GPU never waits.
-        joined = torch.cat(parts).float().cpu().numpy()
-        vectors = np.zeros((len(order), joined.shape[1]), dtype=np.float32)
-        vectors[filled] = joined
-        return vectors
-
-    def _n_pooled(self, pool):
-        with self.lock, torch.inference_mode():
-            tokens = self._tokenise(["a"], Recipe(exclude_special_tokens=True))
-            return pool(self._features(tokens, [0]), tokens, [0]).shape[1]
-
-    def _features(self, tokens, rows):
-        """Pad some texts on the right: no real token of any architecture then sees or counts the padding."""
-        mask = np.arange(tokens.lengths[rows[0]]) < tokens.lengths[rows][:, None]
-        features = {
-            "input_ids": self._padded(tokens, tokens.ids, rows, mask, self._pad),
-            "attention_mask": torch.from_numpy(mask.astype(np.int64)).to(self.device),
-        }
-        if tokens.types is not None:
-            features["token_type_ids"] = self._padded(tokens, tokens.types, rows, mask, 0)
-        return features
-
-    def _padded(self, tokens, values, rows, mask, fill, dtype=np.int64):
-        padded = np.full(mask.shape, fill, dtype=dtype)
-        padded[mask] = np.concatenate(
-            [
-                values[start : start + n]
-                for start, n in zip(tokens.starts[rows], tokens.lengths[rows], strict=True)
-            ]
-        )
-        return torch.from_numpy(padded).to(self.device)
-
-    def _declared_vectors(self, features, tokens, rows):
-        return self.declared.run(features)
-
-    def _pooled(self, features, tokens, rows, layers, pooling, recipe):
-        wanted = tuple(sorted(set(layers)))
-        states = dict(zip(wanted, self._hidden(wanted, features), strict=True))
-        average = average_layers(states, layers)
-        if pooling not in ("mean", "cls", "max"):
-            return self.declared.pool(average, features)
-        mask, weights = features["attention_mask"], None
-        if tokens.special is not None:
-            mask = mask * (1 - self._padded(tokens, tokens.special, rows, mask.cpu().numpy() > 0, 0))
-        if recipe.token_weights is not None:
-            table = torch.from_numpy(recipe.token_weights).to(self.device)
-            weights = table[features["input_ids"]]
-        return pool_tokens(average, mask, pooling, weights)
-
-
-def split(rows, lengths, budget):
-    """Split rows sorted by length, longest first, into batches that cost least in all.
-
-    A batch costs its tokens, padding included, and a constant for being one more forward pass. Which cuts are
-    best up to a row follows from the best cuts up to the rows before it.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows,)
-        Positions of the texts.
-    lengths : ndarray of shape (n_texts,)
-        Their lengths in tokens.
-    budget : int
-        Most tokens of a batch, padding included; a longer text is a batch of its own.
-
-    Yields
-    ------
-    batch : ndarray
-        Consecutive rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skflow.embedders._encoder import split
-    >>> [batch.tolist() for batch in split(np.arange(5), np.array([9, 4, 4, 2, 2]), 8)]
-    [[0], [1, 2], [3, 4]]
-    """
-    n = len(rows)
-    sizes = lengths[rows].astype(np.float64)
-    numbers = np.arange(n + 1)
-    costs = np.zeros(n + 1)
-    starts = np.zeros(n + 1, dtype=np.int64)
-    first = 0  # of the longest batch that may end before `stop`
-    for stop in range(1, n + 1):
-        while first < stop - 1 and (stop - first) * sizes[first] > budget:
-            first += 1
-        choices = costs[first:stop] + (stop - numbers[first:stop]) * sizes[first:stop]
-        best = int(choices.argmin())
-        starts[stop], costs[stop] = first + best, choices[best] + budget * COST_OF_A_PASS
-    cuts = [n]
-    while cuts[-1] > 0:
-        cuts.append(int(starts[cuts[-1]]))
-    for start, stop in itertools.pairwise(reversed(cuts)):
-        yield rows[start:stop]
-
-
-def n_embeddings(model):
-    """Return the number of tokens that a model has vectors for, infinite where it does not say.
-
-    Parameters
-    ----------
-    model : transformers.PreTrainedModel
-        The model.
-
-    Returns
-    -------
-    number : int or float
-        The number.
-    """
-    try:
-        table = model.get_input_embeddings()
-    except (AttributeError, NotImplementedError):
-        return float("inf")
-    return table.num_embeddings if isinstance(table, torch.nn.Embedding) else float("inf")
-
-
-def position_limit(model):
-    """Return the largest number of tokens that a model has positions for, or None where any number will do.
-
-    Parameters
-    ----------
-    model : transformers.PreTrainedModel
-        The model. Position tables with a padding index, as in RoBERTa and MPNet, lose the rows up to it.
-
-    Returns
-    -------
-    limit : int or None
-        The limit.
-    """
-    limits = [getattr(model.config, "max_position_embeddings", None)]
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
-            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
-            limits.append(module.num_embeddings - reserved)
-    # XLNet states -1 for no limit.
-    return min((int(limit) for limit in limits if limit is not None and 0 < limit < _NO_LIMIT), default=None)
-
-
-def _encodable(text):
-    """Replace lone surrogates, which no tokenizer takes."""
-    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
-
-
-def _join(lists):
-    total = sum(map(len, lists))
-    return np.fromiter((number for numbers in lists for number in numbers), dtype=np.int32, count=total)

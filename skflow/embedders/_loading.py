@@ -1,10 +1,10 @@
 """Models in memory, shared by the embedders of one process."""
 
-import contextlib
+import os
 import threading
 from collections import OrderedDict
-from logging import ERROR, getLogger
 
+from ._silence import quiet
 from ._source import model_files
 
 MAX_LOADED = 2
@@ -39,9 +39,15 @@ class LoadedModels:
         with self._lock:
             self._models.clear()
 
+    def forget(self):
+        """Begin anew in a process that was forked: another thread may have held the locks."""
+        self._models, self._lock = OrderedDict(), threading.Lock()
+
 
 # The one mutable global of the package: a cache, which no result depends on.
 loaded_models = LoadedModels(MAX_LOADED)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=loaded_models.forget)
 
 
 def load_encoder(directory, *, device, dtype, trust_remote_code, local_files_only, verbose):
@@ -81,86 +87,3 @@ def load_encoder(directory, *, device, dtype, trust_remote_code, local_files_onl
             )
 
     return loaded_models.get((model_files(directory), device, dtype, trust_remote_code), load)
-
-
-@contextlib.contextmanager
-def quiet(silent=True):
-    """Silence the progress bars and chatter of Hugging Face's libraries within a with block."""
-    if not silent:
-        yield
-        return
-    from huggingface_hub import utils as hub
-    from transformers.utils import logging
-
-    verbosity, bar, hub_bar = (
-        logging.get_verbosity(),
-        logging.is_progress_bar_enabled(),
-        not hub.are_progress_bars_disabled(),
-    )
-    # Such as that there is a default prompt.
-    chatter = getLogger("sentence_transformers")
-    level = chatter.level
-    chatter.setLevel(ERROR)
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    hub.disable_progress_bars()
-    try:
-        yield
-    finally:
-        chatter.setLevel(level)
-        logging.set_verbosity(verbosity)
-        if bar:
-            logging.enable_progress_bar()
-        if hub_bar:
-            hub.enable_progress_bars()
-
-
-def choose_device(device, *, warn=True):
-    """Return the device to compute on.
-
-    Parameters
-    ----------
-    device : str
-        "auto" takes cuda, then mps, then cpu. A device that this machine lacks becomes the cpu, with a
-        warning.
-    warn : bool, default=True
-        Whether to warn then.
-
-    Returns
-    -------
-    device : str
-        Name of a device of torch.
-
-    Raises
-    ------
-    ValueError
-        If `device` is no name of a device.
-
-    Warns
-    -----
-    UserWarning
-        If the device is not there.
-    """
-    import warnings
-
-    import torch
-
-    from ..flows._device import is_available, resolve_device
-
-    if device == "auto":
-        return str(resolve_device(device))
-    try:
-        kind = torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(
-            f"device={device!r} is no device of torch; expected 'auto', 'cpu', 'cuda:0'..."
-        ) from error
-    if kind.type == "meta":
-        raise ValueError("device='meta' computes nothing; expected 'auto', 'cpu', 'cuda:0'...")
-    if not is_available(kind):
-        if warn:
-            warnings.warn(
-                f"device={device!r} is not available here; the cpu is used.", UserWarning, stacklevel=3
-            )
-        return "cpu"
-    return str(device)

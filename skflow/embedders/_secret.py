@@ -1,4 +1,6 @@
-"""A parameter that must not leak."""
+"""Parameters that must not leak."""
+
+import copy
 
 
 class Secret(str):
@@ -65,3 +67,24 @@ class SecretParameter:
     def __set__(self, instance, value):
         secret = isinstance(value, str) and not isinstance(value, Secret)
         instance.__dict__[self._name] = Secret(value) if secret else value
+
+
+class KeepsSecrets:
+    """Mixin of estimators whose state, in whatever format, has None in place of secrets.
+
+    ``copy`` and ``deepcopy`` keep them. To be placed left of whatever makes the state.
+    """
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {name: None if isinstance(value, Secret) else value for name, value in state.items()}
+
+    def __copy__(self):
+        new = type(self).__new__(type(self))
+        vars(new).update(vars(self))
+        return new
+
+    def __deepcopy__(self, memo):
+        memo[id(self)] = new = type(self).__new__(type(self))
+        vars(new).update(copy.deepcopy(vars(self), memo))
+        return new

@@ -2,10 +2,14 @@
 
 import itertools
 import mmap
+import os
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
+
+from ._archive import open_plain
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Lines that tell how long the vectors of a text file are.
@@ -28,10 +32,13 @@ class WordFile:
     Parameters
     ----------
     path : str or path-like
-        A GloVe text file (``word x1 ... xd`` per line), a word2vec text file (the same, under a line
-        ``n_words d``), or a word2vec binary file (that line, then per word its bytes, a space and d
-        little-endian float32). Which it is, is told from its beginning; a byte order mark does not count. In
-        text, a word may hold spaces: how long the vectors are is told by the first lines whose words do not.
+        A GloVe text file (``word x1 ... xd`` per line, separated by spaces or tabs), a word2vec text file
+        (the same, under a line ``n_words d``), or a word2vec binary file (that line, then per word its bytes,
+        a space and d little-endian float32), plain or compressed by gzip, bzip2, xz or zip. Which it is, is
+        told from its beginning; a byte order mark does not count. In text, a word may hold spaces: how long
+        the vectors are is told by the first lines whose words do not.
+    encoding : str, default="utf-8"
+        Encoding of the words.
     progress : callable, optional
         Called with the number of bytes passed since the last call.
 
@@ -45,17 +52,26 @@ class WordFile:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is none of these, ends too soon, or goes on behind the words that it promises; the message
-        names the line or word.
+        If the file is none of these, ends too soon, or goes on behind the words that it promises, if a word
+        of a text file does not decode, or if a line has a number too many; the message names line or word.
+
+    Warns
+    -----
+    UserWarning
+        If words of a binary file do not decode, and are left out (word2vec's own writer cuts long words, also
+        inside a letter).
     """
 
-    def __init__(self, path, progress=lambda n: None):
-        self.path = Path(path)
+    def __init__(self, path, encoding="utf-8", progress=lambda n: None):
+        self.path = Path(os.path.expanduser(path))
         if not self.path.is_file():
             raise FileNotFoundError(f"path={str(path)!r}: there is no such file of word vectors.")
         if self.path.stat().st_size == 0:
             raise ValueError(f"{self.path} is empty; expected word vectors.")
-        with open(self.path, "rb") as file:
+        file, self._encoding = open_plain(self.path, encoding)
+        with file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise ValueError(f"{self.path} is empty inside; expected word vectors.")
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._progress = progress
         start = len(_BYTE_ORDER_MARK) if self._map[:3] == _BYTE_ORDER_MARK else 0
@@ -63,15 +79,16 @@ class WordFile:
         header = _parse_header(self._map.readline())
         if header is None:
             self._map.seek(start)
-            self.n_features = self._count_features()
+            self.n_features, self._has_spaces = self._count_features()
             n_words, self._is_binary = None, False
         else:
             n_words, self.n_features = header
+            self._has_spaces = True  # the header says how long the vectors are
             start = self._map.tell()
             line = self._map.readline().rstrip()
             n_numbers = _count_numbers(line)
             self._is_binary = n_numbers < self.n_features
-            if self._is_binary and 0 < n_numbers == line.count(b" "):
+            if self._is_binary and 0 < n_numbers == len(line.split()) - 1:
                 raise ValueError(
                     f"{self.path}, line 2: line 1 promises {self.n_features} numbers for each word, got "
                     f"{n_numbers}."
@@ -113,7 +130,7 @@ class WordFile:
                 end = self._map.find(b"\n", place)
                 line = self._map[place : end if end >= 0 else len(self._map)].rstrip()
                 try:
-                    row[:] = [float(number) for number in line.rsplit(b" ", self.n_features)[1:]]
+                    row[:] = [float(number) for number in line.split()[-self.n_features :]]
                 except ValueError as error:
                     raise ValueError(f"{self._where(place)}: {error}.") from None
             if not np.isfinite(row).all():
@@ -126,23 +143,23 @@ class WordFile:
         return f"{self.path}, line {self._map[:place].count(bytes([10])) + 1}"
 
     def _count_features(self):
-        """Return the length of the vectors that most of the first lines of a text file have."""
+        """Return the length of most of the first vectors of a text file, and whether words hold spaces."""
         lines = (line.rstrip() for line in iter(self._map.readline, b""))
         lines = list(itertools.islice(filter(None, lines), _LINES_TO_TRY))
+        counts = [(_count_numbers(line), len(_fields(line)) - 1) for line in lines]
         # Words may hold spaces, and their last parts look like numbers, but not all of them.
-        alone = [
-            n for n, line in ((_count_numbers(line), line) for line in lines) if n == line.count(b" ") > 0
-        ]
+        alone = [n for n, n_fields in counts if n == n_fields > 0]
         n_features = max(alone, key=lambda n: (alone.count(n), n), default=None)
-        if n_features is None or _count_numbers(lines[0]) < n_features:
+        if n_features is None or counts[0][0] < n_features:
             raise ValueError(
-                f"{self.path}, line 1: expected a word and its vector, separated by single spaces, got "
+                f"{self.path}, line 1: expected a word and its vector, separated by spaces or tabs, got "
                 f"{lines[0][:60].decode('utf-8', 'replace') if lines else ''!r}."
             )
-        return n_features
+        return n_features, any(n == n_features < n_fields for n, n_fields in counts)
 
     def _index_text(self, start, n_words):
-        places = {}
+        """Return where the line of each word of a text file begins."""
+        places, d = {}, self.n_features
         self._map.seek(start)
         place, number, n_read = start, 0 if n_words is None else 1, 0
         for line in iter(self._map.readline, b""):
@@ -150,25 +167,47 @@ class WordFile:
             content = line.rstrip()
             if content:
                 n_read += 1
-                n_spaces = content.count(b" ")
-                if n_spaces < self.n_features:
-                    raise ValueError(
-                        f"{self.path}, line {number}: expected a word and {self.n_features} numbers, got "
-                        f"{n_spaces + 1} fields."
-                    )
-                # A word may hold spaces itself; the numbers are the last fields.
-                word = content[: content.index(b" ")]
-                if n_spaces > self.n_features:
-                    word = content.rsplit(b" ", self.n_features)[0]
-                places.setdefault(word.decode("utf-8", "replace"), place)
+                is_simple = content.count(b" ") == d and b"  " not in content and b"\t" not in content
+                word = content[: content.index(b" ")] if is_simple else self._word(content, number)
+                places.setdefault(self._decoded(word, number), place)
             place += len(line)
             self._progress(len(line))
         if n_words is not None and n_read != n_words:
             raise ValueError(f"{self.path} promises {n_words} words and ends after {n_read}.")
         return places
 
+    def _word(self, content, number):
+        """Return the word of a line that has more than a word and single spaces between its numbers."""
+        fields = _fields(content)
+        n_more = len(fields) - 1 - self.n_features
+        if n_more < 0:
+            raise ValueError(
+                f"{self.path}, line {number}: expected a word and {self.n_features} numbers, got "
+                f"{len(fields)} fields."
+            )
+        if n_more == 0:
+            return fields[0]
+        if not self._has_spaces and _is_number(fields[n_more]):
+            raise ValueError(
+                f"{self.path}, line {number}: expected a word and {self.n_features} numbers, got one more: "
+                f"{content[:60].decode('utf-8', 'replace')!r}."
+            )
+        # A word may hold spaces itself; the numbers are the last fields.
+        return content.rsplit(None, self.n_features)[0]
+
+    def _decoded(self, word, number):
+        """Return a word of a text file as a str."""
+        try:
+            return word.decode(self._encoding)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{self.path}, line {number}: byte 0x{word[error.start]:02x} of the word {word[:40]!r} does "
+                f"not decode as {self._encoding}; set the parameter encoding, such as encoding='latin-1'."
+            ) from None
+
     def _index_binary(self, start, n_words):
-        places, last = {}, 0
+        """Return where the vector of each word of a binary file begins."""
+        places, last, n_broken = {}, 0, 0
         place, size = start, 4 * self.n_features
         for number in range(n_words):
             space = self._map.find(b" ", place)
@@ -182,7 +221,10 @@ class WordFile:
                     f"{self.path}, word {number + 1} is no text: {word[:40]!r}. {_PERHAPS_A_SPACE}"
                 )
             last = space + 1
-            places.setdefault(word.decode("utf-8", "replace"), last)
+            try:
+                places.setdefault(word.decode(self._encoding), last)
+            except UnicodeDecodeError:
+                n_broken += 1
             self._progress(end - place)
             place = end
         rest = self._map[place : place + 64]
@@ -192,6 +234,13 @@ class WordFile:
                 f"{_PERHAPS_A_SPACE}"
             )
         self._check_sizes(places)
+        if n_broken:
+            warnings.warn(
+                f"{n_broken} of {n_words} words of {self.path} do not decode as {self._encoding} and are "
+                "left out: were they cut, or is it another encoding?",
+                UserWarning,
+                stacklevel=2,
+            )
         return places
 
     def _check_sizes(self, places):
@@ -217,7 +266,7 @@ class WordFile:
         if _CONTROL.search(word):
             return True
         try:
-            word.decode("utf-8")
+            word.decode(self._encoding)
         except UnicodeDecodeError:
             if not previous:
                 return False
@@ -227,15 +276,25 @@ class WordFile:
         return False
 
 
+def _fields(line):
+    """Return a word, empty where a line begins with its separator, and what stands behind it."""
+    fields = line.split()
+    return [b"", *fields] if line[:1] in (b" ", b"\t") else fields
+
+
+def _is_number(field):
+    """Return whether a field is a number."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
 def _count_numbers(line):
     """Return how many of the last fields of a line are numbers; the first field is a word."""
-    fields = line.split(b" ")[1:]
-    for n, field in enumerate(reversed(fields)):
-        try:
-            float(field)
-        except ValueError:
-            return n
-    return len(fields)
+    fields = _fields(line)[1:]
+    return next((n for n, field in enumerate(reversed(fields)) if not _is_number(field)), len(fields))
 
 
 def _parse_header(line):

@@ -1,7 +1,7 @@
 """Averages of static word vectors, the first row of the BERT-flow paper's table."""
 
 import os
-import re
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
@@ -9,19 +9,22 @@ from os import PathLike
 from typing import Self
 
 import numpy as np
+import regex
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from .._texts import check_texts, distinct_texts
 from ._base import BaseTextEmbedder, sif_weights
 from ._loading import LoadedModels
-from ._text import check_texts, distinct_texts
 from ._word_file import WordFile
 
 # Contractions come apart as in the Penn Treebank, which GloVe follows: do n't, cat 's.
-_WORD = re.compile(r"\w+?(?=n't\b)|n't\b|'(?:s|m|d|ll|re|ve)\b|\w+|[^\w\s]", re.IGNORECASE)
+# Combining marks and joiners belong to the word, which re does not know; separators of records are white
+# space to str and re alone.
+_WORD = regex.compile(r"\w+?(?=n't\b)|n't\b|'(?:s|m|d|ll|re|ve)\b|\w+|[^\w\s\x1c-\x1f]", regex.IGNORECASE)
 _CURLY_APOSTROPHE = "\u2019"
 _WINDOW = 16_384
 
@@ -40,7 +43,8 @@ def split_words(text):
     Returns
     -------
     words : list of str
-        Words as they are written; contractions come apart as in the Penn Treebank.
+        Words as they are written, with their combining marks; contractions come apart as in the Penn
+        Treebank. A run of a script without spaces, such as Thai or Chinese, is one word.
 
     Examples
     --------
@@ -54,25 +58,32 @@ def split_words(text):
 class WordVectorEmbedder(BaseTextEmbedder):
     r"""Embed text by averaging static word vectors.
 
-    Every word is looked up as it is written, then in lower case. A word found neither way is left out: it
-    counts neither in the sum nor in the number of words. A text without any known word has the zero vector,
-    and one warning says how many did.
+    Every word is looked up as it is written, then in lower case, and where neither is there, in the normal
+    forms NFC and NFD of Unicode, in the same way. A word that is not found is left out: it counts neither in
+    the sum nor in the number of words. A text without any known word has the zero vector, and one warning
+    says how many did.
 
     Parameters
     ----------
     path : str or path-like
-        File of word vectors: GloVe text, word2vec text or word2vec binary, told apart by its beginning. In
-        text, a word may hold spaces; in binary it may not, and a file where one does is an error. The file is
-        mapped into memory and indexed once per process; only the vectors that are needed are read.
+        File of word vectors: GloVe text, word2vec text or word2vec binary, told apart by its beginning, plain
+        or compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip`` with one member). In text, fields are separated by
+        spaces or tabs, and a word may hold spaces; in binary it may not, and a file where one does is an
+        error. The file, or a temporary copy of what a compressed one holds, is mapped into memory and indexed
+        once per process; only the vectors that are needed are read.
     sif : float or None, default=None
         If given, the a of smooth inverse frequency weights a / (a + p(w)) (1e-3 in [1]_): every word vector
         is multiplied by its weight. p(w) is the share of the word among the known words of the texts given to
         `fit`. As in [1]_, the sum is divided by the number of words.
     tokenizer : callable or None, default=None
         Function from a text to a list of str, its words. None splits off punctuation marks, and contractions
-        as the Penn Treebank does.
+        as the Penn Treebank does; for a script without spaces, such as Thai or Chinese, give a tokenizer.
     normalize : bool, default=False
         Whether vectors are scaled to unit length. A zero vector stays zero.
+    encoding : str, default="utf-8"
+        Encoding of the words in the file. In text a word that does not decode is an error; in binary files,
+        whose own writer cuts long words inside a letter, such words are left out, and one warning counts
+        them.
     verbose : int, default=0
         Whether to show a progress bar while the file is indexed.
 
@@ -119,6 +130,7 @@ class WordVectorEmbedder(BaseTextEmbedder):
         "sif": [Interval(Real, 0, None, closed="neither"), None],
         "tokenizer": [callable, None],
         "normalize": ["boolean"],
+        "encoding": [str],
         "verbose": ["verbose"],
     }
 
@@ -129,12 +141,14 @@ class WordVectorEmbedder(BaseTextEmbedder):
         sif: float | None = None,
         tokenizer: Callable[[str], Sequence[str]] | None = None,
         normalize: bool = False,
+        encoding: str = "utf-8",
         verbose: int = 0,
     ) -> None:
         self.path = path
         self.sif = sif
         self.tokenizer = tokenizer
         self.normalize = normalize
+        self.encoding = encoding
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -158,7 +172,7 @@ class WordVectorEmbedder(BaseTextEmbedder):
         FileNotFoundError
             If there is no such file.
         TypeError, ValueError
-            If `X` is no column of text, the file no file of word vectors, or what `tokenizer` returns no
+            If `X` is not a column of text, the file no file of word vectors, or what `tokenizer` returns no
             words.
         """
         texts = check_texts(X)
@@ -171,7 +185,7 @@ class WordVectorEmbedder(BaseTextEmbedder):
             total = sum(counts.values())
             self.word_frequencies_ = {word: count / total for word, count in counts.items()}
         elif self.tokenizer is not None:
-            self._tokenise(texts[0])
+            self._tokenize(texts[0])
         self._n_features_out = file.n_features
         return self
 
@@ -195,7 +209,7 @@ class WordVectorEmbedder(BaseTextEmbedder):
         FileNotFoundError
             If there is no such file.
         TypeError, ValueError
-            If `X` is no column of text, the file no file of word vectors, or what `tokenizer` returns no
+            If `X` is not a column of text, the file no file of word vectors, or what `tokenizer` returns no
             words.
 
         Warns
@@ -231,26 +245,24 @@ class WordVectorEmbedder(BaseTextEmbedder):
         def load():
             from tqdm.auto import tqdm
 
-            size = os.path.getsize(self.path) if os.path.exists(self.path) else 0
+            size = os.path.getsize(path) if os.path.exists(path) else 0
             with tqdm(
                 total=size, desc="word vectors", unit="B", unit_scale=True, disable=not self.verbose
             ) as bar:
-                return WordFile(self.path, bar.update)
+                return WordFile(path, self.encoding, bar.update)
 
-        status = os.stat(self.path) if os.path.exists(self.path) else None
-        key = (os.path.realpath(self.path), status and (status.st_size, status.st_mtime_ns, status.st_ino))
-        return _loaded_files.get(key, load)
+        path = os.path.expanduser(self.path)
+        status = os.stat(path) if os.path.exists(path) else None
+        state = status and (status.st_size, status.st_mtime_ns, status.st_ino)
+        return _loaded_files.get((os.path.realpath(path), self.encoding, state), load)
 
     def _known_words(self, text, file):
-        words = []
-        for word in split_words(text) if self.tokenizer is None else self._tokenise(text):
-            if word in file:
-                words.append(word)
-            elif word.lower() in file:
-                words.append(word.lower())
-        return words
+        """Return the words of a text that the file has, as it writes them."""
+        words = split_words(text) if self.tokenizer is None else self._tokenize(text)
+        found = (next((form for form in _forms(word) if form in file), None) for word in words)
+        return [word for word in found if word is not None]
 
-    def _tokenise(self, text):
+    def _tokenize(self, text):
         words = self.tokenizer(text)
         if isinstance(words, str | bytes) or not isinstance(words, Iterable):
             raise TypeError(
@@ -284,3 +296,14 @@ class WordVectorEmbedder(BaseTextEmbedder):
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         matrix = sparse.csr_array((shares, indices, offsets), shape=(len(rows), len(words)))
         return matrix @ file.vectors(words).astype(np.float64), lengths == 0
+
+
+def _forms(word):
+    """Yield the ways in which a file may write a word."""
+    yield word
+    yield word.lower()
+    if not word.isascii():
+        for form in ("NFC", "NFD"):
+            normal = unicodedata.normalize(form, word)
+            yield normal
+            yield normal.lower()

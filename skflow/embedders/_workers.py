@@ -1,5 +1,6 @@
 """Several devices at once, by the process pool of sentence-transformers."""
 
+import math
 import queue
 import threading
 import traceback
@@ -8,7 +9,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from tqdm import tqdm
 
-from ._encoder import WINDOW
+from ._batching import timed_parts
+from ._encoder import SECONDS_PER_WINDOW, WINDOW
 from ._loading import load_encoder
 
 _CHUNKS_PER_WORKER = 4
@@ -33,7 +35,7 @@ class _Worker(SentenceTransformer):
         self.recipe, self.batch_size, self.options = recipe, batch_size, options
 
     def encode(self, texts, device=None, **ignored):
-        """Embed a chunk in a worker process, and hand back an error: some pools would wait for ever."""
+        """Embed a chunk in a worker process, and hand back an error: some pools would wait forever."""
         # The pool kills its processes, and a lock between processes, as tqdm makes by itself, would be left.
         tqdm.set_lock(threading.RLock())
         try:
@@ -48,7 +50,7 @@ class _Worker(SentenceTransformer):
 
 
 class _WatchedQueue:
-    """The queue of results, which some pools would wait at for ever once a worker is dead."""
+    """The queue of results, which some pools would wait at forever once a worker is dead."""
 
     def __init__(self, results, processes):
         self._results, self._processes = results, processes
@@ -86,7 +88,7 @@ def embed_on_devices(devices, texts, recipe, *, batch_size, options, progress):
 
     Yields
     ------
-    start, vectors, is_cut
+    rows, vectors, truncated
         As from :meth:`~skflow.embedders._encoder.Encoder.embed`.
 
     Raises
@@ -95,22 +97,23 @@ def embed_on_devices(devices, texts, recipe, *, batch_size, options, progress):
         If a worker failed; its traceback is in the message. If a worker died.
     """
     worker = _Worker(recipe, batch_size, options)
-    chunk_size = min(WINDOW, max(1, -(-len(texts) // (len(devices) * _CHUNKS_PER_WORKER))))
-    # A call of the pool covers a few chunks per worker, so that finished vectors can be kept meanwhile.
-    call_size = chunk_size * len(devices) * _CHUNKS_PER_WORKER
+    # A call of the pool covers a few chunks per worker, and lasts no longer than finished vectors may wait.
+    per_call = len(devices) * _CHUNKS_PER_WORKER
+    first = 0
     pool = worker.start_multi_process_pool(list(devices))
     pool["output"] = _WatchedQueue(pool["output"], pool["processes"])
     try:
-        for first in range(0, len(texts), call_size):
-            part = texts[first : first + call_size]
+        for part in timed_parts(texts, per_call * batch_size, SECONDS_PER_WINDOW):
+            chunk_size = min(WINDOW, math.ceil(len(part) / per_call))
             results = SentenceTransformer.encode(
                 worker, part, pool=pool, chunk_size=chunk_size, show_progress_bar=False
             )
             for number, (outcome, content) in enumerate(results):
                 if outcome == "failed":
                     raise RuntimeError(f"a worker process of BertEmbedder failed:\n{content}")
-                for start, vectors, is_cut in content:
-                    progress(len(vectors))
-                    yield first + number * chunk_size + start, vectors, is_cut
+                for rows, vectors, truncated in content:
+                    progress(len(rows))
+                    yield first + number * chunk_size + rows, vectors, truncated
+            first += len(part)
     finally:
         worker.stop_multi_process_pool(pool)

@@ -1,13 +1,18 @@
 """Does calibrating help, which calibrator, with which settings: the tables of the literature in one call.
 
-Every figure in this module is multiplied by 100, as the literature prints them.
+Every score in this module is multiplied by 100, as the literature prints them.
 """
 
+from ._comparison import CalibratorComparison
 from ._evaluate import compare_calibrators, evaluate_pairs, evaluate_sts
-from ._results import CalibratorComparison, Difference, Interval, PairsResult, STSResult
+from ._pairs_result import PairsResult
+from ._result import Difference, Interval
+from ._sts_result import STSResult
+from ._suggestion import CalibratorSuggestion, suggest_calibrator
 
 __all__ = [
     "CalibratorComparison",
+    "CalibratorSuggestion",
     "Difference",
     "Interval",
     "PairsResult",
@@ -15,4 +20,5 @@ __all__ = [
     "compare_calibrators",
     "evaluate_pairs",
     "evaluate_sts",
+    "suggest_calibrator",
 ]

@@ -1,29 +1,33 @@
 """Scores of encoders and calibrators on sentence pairs."""
 
-import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
-from sklearn.utils import (
-    _safe_indexing,
-    check_array,
-    check_consistent_length,
-    check_random_state,
-    check_scalar,
-    column_or_1d,
-)
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
 
+from .._pairs import (
+    check_pairs,
+    check_unpaired,
+    encode_pairs,
+    fit_encode,
+    fit_encoder,
+    is_passthrough,
+    pair_cosines,
+    pair_similarities,
+    stack,
+)
+from .._texts import check_texts
 from ..datasets import load_published_sts, load_sts
 from ..datasets._layouts import TASKS
-from ..embedders._text import check_texts
-from ..similarity import _cosines_of, check_pairs
-from ._figures import AGGREGATES, CORRELATIONS, METRICS, score
-from ._results import CalibratorComparison, PairsResult, STSResult
+from ._calibrators import calibrate, check_calibrators, fit_calibrator
+from ._checks import check_choice, check_none_missing, check_resampling, check_y
+from ._comparison import CalibratorComparison
+from ._pairs_result import PairsResult
+from ._scores import AGGREGATES, CORRELATIONS, METRICS, score_pairs
+from ._sts_result import STSResult
 
 _SPLITS = ("train", "dev", "test")
 
@@ -42,7 +46,7 @@ def evaluate_sts(
 ) -> STSResult:
     r"""Score an encoder on the seven tasks of semantic textual similarity.
 
-    The similarity of a pair is the cosine of its two vectors; the figure of a task is Spearman's rank
+    The similarity of a pair is the cosine of its two vectors; the score of a task is Spearman's rank
     correlation (and Pearson's) with the gold scores.
 
     Parameters
@@ -61,7 +65,7 @@ def evaluate_sts(
         - sentences: once, on those. With the sentences of SNLI and MNLI it is the "NLI" setting.
         - ``None``: nothing, `encoder` is used as it is.
     aggregate : {"wmean", "mean", "all"}, default="wmean"
-        How the figures of the subsets of STS 2012 to 2016 make up that of the task: their mean weighted by
+        How the scores of the subsets of STS 2012 to 2016 make up that of the task: their mean weighted by
         number of pairs (as BERT-flow and BERT-whitening report), their plain mean, or one correlation over
         all pairs at once (as SBERT, SimCSE and MTEB report). Figures of different kinds must not be compared.
         ``"stsb"`` and ``"sickr"`` have one subset each.
@@ -69,7 +73,7 @@ def evaluate_sts(
         Which pairs of ``"stsb"`` and ``"sickr"`` are scored; ``None`` means all.
     n_resamples : int, default=1000
         Number of times that the scored pairs of each subset are drawn afresh, with replacement, for bootstrap
-        confidence intervals of the figures; 0 for no intervals.
+        confidence intervals of the scores; 0 for no intervals.
     confidence_level : float, default=0.95
         Probability that the intervals are made for, between 0 and 1.
     random_state : int, RandomState instance or None, default=0
@@ -78,7 +82,7 @@ def evaluate_sts(
     Returns
     -------
     result : STSResult
-        Maps each task to Spearman's rho x 100. Holds Pearson's r, the figures of the subsets, the numbers of
+        Maps each task to Spearman's rho x 100. Holds Pearson's r, the scores of the subsets, the numbers of
         pairs, confidence intervals and the other aggregates as well.
 
     Raises
@@ -96,9 +100,9 @@ def evaluate_sts(
 
     Notes
     -----
-    The intervals are percentiles of the figures of the resamples (Efron, 1979, doi:10.1214/aos/1176344552),
-    nan where more than a tenth of the resamples has no figure, as happens with very few pairs. They say how
-    far other pairs of the same kind could have moved a figure. They do not cover what else may vary, such as
+    The intervals are percentiles of the scores of the resamples (Efron, 1979, doi:10.1214/aos/1176344552),
+    nan where more than a tenth of the resamples has no score, as happens with very few pairs. They say how
+    far other pairs of the same kind could have moved a score. They do not cover what else may vary, such as
     the seed of a flow, and know nothing of dependence between pairs that share a sentence.
 
     Examples
@@ -143,7 +147,7 @@ def evaluate_pairs(
     y: ArrayLike,
     metric: Literal["spearman", "pearson", "auc"] = "spearman",
     *,
-    fit_on: Literal["target"] | Sequence[str] | None = "target",
+    fit_on: Literal["target"] | ArrayLike | None = "target",
     subset: ArrayLike | None = None,
     aggregate: Literal["wmean", "mean", "all"] = "all",
     n_resamples: int = 1000,
@@ -154,35 +158,37 @@ def evaluate_pairs(
 
     Parameters
     ----------
-    encoder : estimator
-        Transformer of sentences to vectors.
-    pairs : array-like of shape (n_pairs, 2) of str
-        Sentence pairs: a list of tuples, an array, or a DataFrame with two columns of text.
+    encoder : estimator or "passthrough"
+        Transformer of sentences to vectors. For pairs of vectors a calibrator, a Pipeline of several, or
+        ``"passthrough"`` for the vectors as they are.
+    pairs : array-like of shape (n_pairs, 2) of str, or of shape (n_pairs, 2, n_features)
+        Sentence pairs: a list of tuples or of dicts with two keys, an array, or a DataFrame with two columns
+        of text; or pairs of vectors, a memory map, too.
     y : array-like of shape (n_pairs,)
-        Gold similarities; for ``metric="auc"`` whether a pair belongs together: booleans, 0 and 1, or -1
+        Gold scores; for ``metric="auc"`` whether a pair belongs together: booleans, 0 and 1, or -1
         and 1.
     metric : {"spearman", "pearson", "auc"}, default="spearman"
         What the cosine similarities are scored by: a correlation with `y`, or the area under the ROC curve,
         as for QNLI in Table 4 of Li et al. (2020, arXiv:2011.05864) or for paraphrase detection.
-    fit_on : "target", sequence of str or None, default="target"
+    fit_on : "target", sequence of str, array-like (n_sentences, n_features) or None, default="target"
         What a clone of the encoder is fitted on: both sentences of every pair, duplicates kept; the given
-        sentences; or nothing.
+        sentences, texts or vectors as the pairs are; or nothing.
     subset : array-like of shape (n_pairs,), default=None
-        The subset that each pair belongs to, for figures of each.
+        The subset that each pair belongs to, for scores of each.
     aggregate : {"wmean", "mean", "all"}, default="all"
-        How the subsets make up the figure, see `evaluate_sts`.
+        How the subsets make up the score, see `evaluate_sts`.
     n_resamples, confidence_level, random_state
         As in `evaluate_sts`.
 
     Returns
     -------
     result : PairsResult
-        Maps the name of the metric to the figure x 100; ``float(result)`` is the same figure.
+        Maps the name of the metric to the score x 100; ``float(result)`` is the same score.
 
     Raises
     ------
     ValueError
-        If an argument is none of the above, lengths differ, or `y` has not the values that the metric needs.
+        If an argument is none of the above, lengths differ, or `y` lacks the values that the metric needs.
     TypeError
         If a sentence is not a str.
 
@@ -194,34 +200,24 @@ def evaluate_pairs(
     >>> evaluate_pairs(TfidfVectorizer(), pairs, [True, False, False], metric="auc")["auc"]
     100.0
     """
-    _check_choice("metric", metric, METRICS)
-    _check_choice("aggregate", aggregate, AGGREGATES)
-    _check_resampling(n_resamples, confidence_level)
-    first, second = check_pairs(pairs, name="pairs")
+    check_choice("metric", metric, METRICS)
+    check_choice("aggregate", aggregate, AGGREGATES)
+    check_resampling(n_resamples, confidence_level)
+    first, second = check_pairs(pairs, name="pairs", accept_vectors=True)
     subset = np.full(len(first), "all", dtype=object) if subset is None else column_or_1d(subset)
     check_consistent_length(first, y, subset)
-    _check_none_missing("subset", subset.tolist(), "; give every pair the name of a subset")
-    y = column_or_1d(y)
-    if metric == "auc":
-        values = np.asarray(y).tolist()
-        _check_none_missing("y", values)
-        if set(values) not in ({0, 1}, {-1, 1}):
-            raise ValueError(
-                f"metric='auc' needs y of booleans, 0 and 1, or -1 and 1, got {reprlib.repr(set(values))}"
-            )
-        y = np.array(values)
-    else:
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    sentences = first + second
+    check_none_missing("subset", subset.tolist(), "; give every pair the name of a subset")
+    y = check_y(y, metric)
     if _is_target(fit_on):
-        Z = _fit_transform(encoder, sentences)[1]
-    elif fit_on is not None:
-        Z = clone(encoder).fit(check_texts(fit_on, name="fit_on")).transform(sentences)
+        _, Z = fit_encode(encoder, stack(first, second))
+        similarities = pair_cosines(Z)
     else:
-        Z = encoder.transform(sentences)
+        if fit_on is not None:
+            encoder = fit_encoder(encoder, check_unpaired(fit_on, first, name="fit_on"))
+        similarities = pair_similarities(encoder, first, second)
     rng = check_random_state(random_state)
-    (figures,) = score([_cosines_of(Z, len(sentences))], y, subset, (metric,), n_resamples, rng)
-    return PairsResult({"pairs": figures}, (metric,), aggregate, confidence_level)
+    (scores,) = score_pairs([similarities], y, subset, (metric,), n_resamples, rng)
+    return PairsResult({"pairs": scores}, (metric,), aggregate, confidence_level)
 
 
 def compare_calibrators(
@@ -254,7 +250,7 @@ def compare_calibrators(
     tasks, data_home, fit_on, aggregate, split
         As in `evaluate_sts`. With ``fit_on=None`` encoder and calibrators are used as they are.
     published : bool, default=False
-        Set the figures of :func:`skflow.datasets.load_published_sts` beside the table.
+        Set the scores of :func:`skflow.datasets.load_published_sts` beside the table.
     n_resamples, confidence_level, random_state
         As in `evaluate_sts`; all calibrators see the same draws. With resamples the table has the interval of
         each average, and of its difference from the raw vectors, or from the first row where no calibrator is
@@ -303,66 +299,44 @@ def compare_calibrators(
     from tqdm import tqdm
 
     tasks = _check_tasks(tasks)
-    _check_choice("aggregate", aggregate, AGGREGATES)
-    _check_choice("split", split, (*_SPLITS, None))
-    _check_resampling(n_resamples, confidence_level)
+    check_choice("aggregate", aggregate, AGGREGATES)
+    check_choice("split", split, (*_SPLITS, None))
+    check_resampling(n_resamples, confidence_level)
     rng = check_random_state(random_state)
-    calibrators = _check_calibrators(calibrators)
-    raw = [name for name, calibrator in calibrators.items() if _is_passthrough(calibrator)]
+    calibrators = check_calibrators(calibrators)
+    raw = [name for name, calibrator in calibrators.items() if is_passthrough(calibrator)]
     target = _is_target(fit_on)
     rows = {name: {} for name in calibrators}
     with tqdm(total=len(tasks) * len(calibrators), disable=not verbose) as progress:
         if fit_on is not None and not target:
             sentences = check_texts(fit_on, name="fit_on")
-            progress.set_description("fit")
-            if all(_is_passthrough(calibrator) for calibrator in calibrators.values()):
-                encoder = clone(encoder).fit(sentences)  # no need of the sentences' vectors
+            if len(raw) == len(calibrators):
+                encoder = fit_encoder(encoder, sentences)  # no need of the sentences' vectors
             else:
-                encoder, Z = _fit_transform(encoder, sentences)
-                calibrators = {name: _fit(calibrator, Z) for name, calibrator in calibrators.items()}
+                encoder, Z_fit = fit_encode(encoder, sentences)
+                calibrators = {name: fit_calibrator(c, Z_fit) for name, c in calibrators.items()}
         for task in tasks:
             progress.set_description(task)
             data = load_sts(task, data_home)
             scored = _scored(task, data, split)
             first, second = data.pairs.T.tolist()
             if target:
-                _, Z_fit = _fit_transform(encoder, first + second)
+                _, Z_fit = fit_encode(encoder, first + second)
                 Z = _safe_indexing(Z_fit, np.concatenate([scored, len(first) + scored]))
             else:
-                Z = encoder.transform(data.pairs[scored].ravel(order="F").tolist())
+                Z = encode_pairs(encoder, *data.pairs[scored].T.tolist())
             similarities = []
             for name, calibrator in calibrators.items():
                 progress.set_description(f"{task}, {name}")
-                calibrator = _fit(calibrator, Z_fit) if target else calibrator
-                calibrated = Z if _is_passthrough(calibrator) else calibrator.transform(Z)
-                similarities.append(_cosines_of(calibrated, 2 * len(scored)))
+                calibrator = fit_calibrator(calibrator, Z_fit) if target else calibrator
+                similarities.append(pair_cosines(calibrate(calibrator, Z)))
                 progress.update()
-            gold, subset = data.score[scored], data.subset[scored]
-            figures = score(similarities, gold, subset, CORRELATIONS, n_resamples, rng)
-            for name, of_calibrator in zip(calibrators, figures, strict=True):
+            y, subset = data.score[scored], data.subset[scored]
+            scores = score_pairs(similarities, y, subset, CORRELATIONS, n_resamples, rng)
+            for name, of_calibrator in zip(calibrators, scores, strict=True):
                 rows[name][task] = of_calibrator
     results = {name: STSResult(row, CORRELATIONS, aggregate, confidence_level) for name, row in rows.items()}
     return CalibratorComparison(results, load_published_sts() if published else None, raw[0] if raw else None)
-
-
-def _check_choice(name, value, choices):
-    if value not in tuple(choices):
-        raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
-
-
-def _check_none_missing(name, values, hint=""):
-    missing = next((i for i, value in enumerate(values) if value is None or value != value), None)
-    if missing is not None:
-        raise ValueError(f"{name}[{missing}] is missing{hint}")
-
-
-def _check_resampling(n_resamples, confidence_level):
-    if isinstance(n_resamples, bool | np.bool_):
-        raise TypeError(f"n_resamples must be a number of resamples, 0 for none, got {n_resamples}")
-    check_scalar(n_resamples, "n_resamples", Integral, min_val=0)
-    check_scalar(
-        confidence_level, "confidence_level", Real, min_val=0, max_val=1, include_boundaries="neither"
-    )
 
 
 def _check_tasks(tasks):
@@ -374,7 +348,7 @@ def _check_tasks(tasks):
     if not tasks:
         raise ValueError(f"tasks is empty; give 'all' or some of {list(TASKS)}")
     for task in tasks:
-        _check_choice("tasks", task, TASKS)
+        check_choice("tasks", task, TASKS)
     return tasks
 
 
@@ -382,44 +356,6 @@ def _is_target(fit_on):
     if isinstance(fit_on, str) and fit_on != "target":
         raise ValueError(f"fit_on must be 'target', a list of sentences or None, got {fit_on!r}")
     return isinstance(fit_on, str)
-
-
-def _is_passthrough(calibrator):
-    return calibrator is None or (isinstance(calibrator, str) and calibrator == "passthrough")
-
-
-def _check_calibrators(calibrators):
-    if isinstance(calibrators, str) or hasattr(calibrators, "fit"):
-        raise TypeError(f"calibrators must be a dict or a sequence of calibrators, got {calibrators!r}")
-    if not isinstance(calibrators, Mapping):
-        estimators = list(calibrators)
-        names = [e if isinstance(e, str) else type(e).__name__ for e in estimators]
-        # Two of one class become WhiteningCalibrator-1 and -2, as make_pipeline numbers its steps.
-        numbers = [names[: i + 1].count(name) for i, name in enumerate(names)]
-        names = [
-            f"{name}-{number}" if names.count(name) > 1 else name
-            for name, number in zip(names, numbers, strict=True)
-        ]
-        calibrators = dict(zip(names, estimators, strict=True))
-    if not calibrators:
-        raise ValueError("calibrators is empty; give at least one, such as 'passthrough'")
-    for name, calibrator in calibrators.items():
-        is_transformer = hasattr(calibrator, "fit") and hasattr(calibrator, "transform")
-        if isinstance(calibrator, type) or not (is_transformer or _is_passthrough(calibrator)):
-            raise TypeError(f"calibrator {name!r} must be a transformer or 'passthrough', got {calibrator!r}")
-    return dict(calibrators)
-
-
-def _fit_transform(encoder, sentences):
-    """Return a fitted clone and the vectors of the sentences that it is fitted on, embedded once."""
-    encoder = clone(encoder)
-    if hasattr(encoder, "fit_transform"):
-        return encoder, encoder.fit_transform(sentences)
-    return encoder, encoder.fit(sentences).transform(sentences)
-
-
-def _fit(calibrator, Z):
-    return calibrator if _is_passthrough(calibrator) else clone(calibrator).fit(Z)
 
 
 def _scored(task, data, split):

@@ -8,9 +8,7 @@ import numpy as np
 
 from .._persistence import write_atomically
 from .._version import __version__
-from ..calibrators import NormalizingFlowCalibrator
-from ._linear import linear_operations
-from ._steps import check_calibrators, flatten
+from ._steps import check_calibrators, flatten, n_features_out
 
 # The first opset in which Split takes sizes as an input.
 MIN_OPSET = 13
@@ -72,7 +70,7 @@ def to_onnx(calibrator: Any, path: str | PathLike[str], *, opset: int = DEFAULT_
     try:
         import onnx
     except ImportError as error:
-        raise ImportError("to_onnx needs the package onnx: pip install 'skflow[onnx]'") from error
+        raise ImportError("to_onnx needs the package onnx: pip install 'scikit-bertflow[onnx]'") from error
     newest = onnx.defs.onnx_opset_version()
     if not MIN_OPSET <= opset <= newest:
         raise ValueError(f"opset={opset!r} is out of range; expected an int from {MIN_OPSET} to {newest}.")
@@ -80,20 +78,29 @@ def to_onnx(calibrator: Any, path: str | PathLike[str], *, opset: int = DEFAULT_
     calibrators = check_calibrators(steps)
     if not calibrators:
         raise ValueError("the pipeline has no calibrator: there is nothing to export.")
-    for name, step in steps:
-        if isinstance(step, NormalizingFlowCalibrator) and step.flow != "glow":
-            raise ValueError(
-                f"{name} cannot be exported to ONNX: flow={step.flow!r}, where only 'glow' can be written."
-            )
-
     graph = _Graph(onnx)
     x = "X"
-    for step in calibrators:
-        x = _flow(graph, x, step) if isinstance(step, NormalizingFlowCalibrator) else _linear(graph, x, step)
+    for name, step in steps:
+        dtype, operations = step.__skflow_operations__()
+        _check_flows(name, operations)
+        x = _operations(graph, x, dtype, operations)
     graph.nodes.append(onnx.helper.make_node("Identity", [x], ["Z"]))
     described = " -> ".join(type(step).__name__ for step in calibrators)
-    model = graph.to_model(calibrators[0].n_features_in_, calibrators[-1]._n_features_out, opset, described)
+    model = graph.to_model(calibrators[0].n_features_in_, n_features_out(calibrators[-1]), opset, described)
     write_atomically(Path(path), model.SerializeToString())
+
+
+def _check_flows(name, operations):
+    """Raise ValueError for a flow that cannot be written, naming the step."""
+    flows = [operand for kind, operand in operations if kind == "flow"]
+    if flows:
+        from ..flows import Glow
+
+        for flow in flows:
+            if not isinstance(flow, Glow):
+                raise ValueError(
+                    f"{name} cannot be exported to ONNX: flow={flow.name!r}, where only 'glow' can be."
+                )
 
 
 class _Graph:
@@ -157,35 +164,23 @@ class _Graph:
         return model
 
 
-def _linear(graph, x, calibrator):
-    """Add a closed-form calibrator."""
-    dtype, operations = linear_operations(calibrator)
-    if dtype == np.float64:
-        x = graph.cast(x, dtype)
-    for kind, operand in operations:
-        if kind == "deflate":
-            along = graph.node("MatMul", x, operand.T)
-            x = graph.node("Sub", x, graph.node("MatMul", along, operand))
-        else:
-            x = graph.node({"subtract": "Sub", "divide": "Div", "multiply": "MatMul"}[kind], x, operand)
-    return graph.cast(x, np.float32) if dtype == np.float64 else x
-
-
-def _flow(graph, x, calibrator):
-    """Add a Glow and what stands around it, with the scales of its dense layers worked into their weights."""
-    flow = calibrator.flow_.float().requires_grad_(False)
-    frame = calibrator._frame
-    if frame.is_scaled:
+def _operations(graph, x, dtype, operations):
+    """Add the operations of a calibrator: see `BaseCalibrator.__skflow_operations__`."""
+    is_wide = dtype == np.float64
+    if is_wide:
         x = graph.cast(x, np.float64)
-        x = graph.node("Div", graph.node("Sub", x, frame.offset), frame.scale)
-        x = graph.cast(x, np.float32)
-    if frame.stage is None:
-        return _glow(graph, x, flow)
-    x = graph.node("Sub", graph.cast(x, np.float64), frame.stage["mean"])
-    x = graph.node("MatMul", x, frame.input_matrix)
-    x = _glow(graph, graph.cast(x, np.float32), flow)
-    x = graph.node("MatMul", graph.cast(x, np.float64), frame.output_matrix)
-    return graph.cast(x, np.float32)
+    for kind, operand in operations:
+        if kind == "flow":
+            x = graph.cast(x, np.float32) if is_wide else x
+            x = _glow(graph, x, operand.float().requires_grad_(False))
+            x = graph.cast(x, np.float64) if is_wide else x
+            continue
+        a = np.asarray(operand, dtype=dtype)
+        if kind == "deflate":
+            x = graph.node("Sub", x, graph.node("MatMul", graph.node("MatMul", x, a.T), a))
+        else:
+            x = graph.node({"subtract": "Sub", "divide": "Div", "multiply": "MatMul"}[kind], x, a)
+    return graph.cast(x, np.float32) if is_wide else x
 
 
 def _glow(graph, x, flow):
@@ -198,14 +193,14 @@ def _glow(graph, x, flow):
                 x = _layer(graph, x, layer, width)
         if level < len(flow.levels) - 1:
             n_kept = width // 2
-            if flow._reversed_at_end[level]:
+            if flow.reversed_at_end[level]:
                 final, x = graph.split(x, width - n_kept, n_kept)
                 final = graph.take(final, np.arange(width - n_kept)[::-1])
             else:
                 x, final = graph.split(x, n_kept, width - n_kept)
             parts.append(final)
             width = n_kept
-    if flow._reversed_at_end[-1]:
+    if flow.reversed_at_end[-1]:
         x = graph.take(x, np.arange(width)[::-1])
     return graph.node("Concat", *parts, x, axis=1)
 
@@ -224,7 +219,7 @@ def _layer(graph, x, layer, width):
         case Permutation():
             return graph.take(x, layer.order.numpy())
         case LULinear():
-            lower, upper = layer._factors()
+            lower, upper = layer.factors()
             matrix = (upper.double().T @ lower.double().T)[:, layer.order].numpy()
             return graph.node("MatMul", x, matrix.astype(np.float32))
         case Coupling():

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 from ..embedders import BertEmbedder
-from ..embedders._loading import choose_device, quiet
-from ..embedders._pooling import POOLINGS
-from ._steps import check_calibrators, check_fitted, check_n_features, flatten
+from ..embedders._silence import quiet
+from ._steps import check_calibrators, check_fitted, check_n_features, flatten, n_features_out
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 def to_sentence_transformer(pipeline: Any, *, device: str | None = None) -> SentenceTransformer:
     """Turn a fitted pipeline into a SentenceTransformer.
 
-    Its modules are the encoder, the pooling and one :class:`~skflow.export.modules.CalibrationModule` for
+    Its modules are the encoder, the pooling and one :class:`~skflow.export.CalibrationModule` for
     each calibrator, so that its `encode` gives what the pipeline's `transform` gives, wherever a
     SentenceTransformer goes. It holds copies: what is done to it, or to the pipeline later, does not touch
     the other one.
@@ -93,13 +91,18 @@ def to_sentence_transformer(pipeline: Any, *, device: str | None = None) -> Sent
     if device is None:
         device = embedder.device if isinstance(embedder.device, str) else embedder.device[0]
 
-    from .modules import CalibrationModule
-    from .modules._base import Normalize
+    from sentence_transformers import SentenceTransformer
 
+    from .._device import resolve_device
+    from ..modules._library import Normalize
+    from ._calibration import CalibrationModule
+
+    device = str(resolve_device(device, missing="warn"))
     with quiet(not embedder.verbose):
-        model = _encoder_model(embedder)
+        modules, options = embedder.__skflow_modules__()
+        model = SentenceTransformer(modules=modules, device=device, **options)
+        n_features = len(embedder.get_feature_names_out())
     if others:
-        n_features = getattr(model, "get_embedding_dimension", model.get_sentence_embedding_dimension)()
         name, calibrator = others[0]
         check_n_features(name, calibrator, n_features)
         model.similarity_fn_name = "cosine"
@@ -107,91 +110,51 @@ def to_sentence_transformer(pipeline: Any, *, device: str | None = None) -> Sent
         model.append(Normalize())
     for calibrator in calibrators:
         model.append(CalibrationModule(calibrator))
-    return model.to(choose_device(device)).eval()
+    n_features = n_features_out(calibrators[-1]) if calibrators else n_features
+    model._model_card_text = _model_card(model, steps, n_features)
+    return model.to(device).eval()
 
 
-def _encoder_model(embedder):
-    """Return a new SentenceTransformer that does what the embedder does before it normalizes."""
-    import torch
-
-    from ..embedders._declared import Declared
-
-    directory = embedder._find()
-    # Shared with all embedders: it says what the settings mean. The export loads a model of its own.
-    encoder = embedder._load(directory)
-    recipe = embedder._recipe()
-    layers, pooling = encoder._check(recipe)
-    options = {
-        "trust_remote_code": embedder.trust_remote_code,
-        "local_files_only": embedder.local_files_only or not embedder.trust_remote_code,
+def _model_card(model, steps, n_features):
+    """Return the README of a saved model: what it is, and how to load it."""
+    embedder = steps[0][1]
+    first, second = model[0], model[1] if len(model) > 1 else None
+    declared = "as the checkpoint declares"
+    settings = {
+        "encoder": str(embedder.model_name_or_path).rstrip("/").rpartition("/")[2],
+        "layers": ", ".join(map(str, getattr(first, "layers", ()))) or declared,
+        "pooling": getattr(second, "pooling", declared),
+        "tokens": getattr(model, "max_seq_length", None) or "any number",
+        "calibration": ", then ".join(type(step).__name__ for _, step in steps[1:]) or "none",
+        "dimensions": n_features,
     }
-    loading = (directory, str(encoder.device), embedder.dtype, options)
-    with torch.random.fork_rng(devices=[]):
-        if encoder.declared is None:
-            transformer = _load_transformer(*loading)
-            return _layered_model(transformer, None, encoder, recipe, layers, pooling)
-        declared = Declared(*loading)
-    if recipe.as_declared:
-        return _declared_model(declared, encoder, recipe)
-    return _layered_model(declared.model, declared, encoder, recipe, layers, pooling)
+    rows = "\n".join(f"| {name} | {value} |" for name, value in settings.items())
+    return f"""---
+library_name: sentence-transformers
+pipeline_tag: sentence-similarity
+tags:
+- sentence-transformers
+- sentence-similarity
+- skflow
+---
 
+# Calibrated sentence vectors
 
-def _declared_model(declared, encoder, recipe):
-    """Make a model of a sentence-transformers checkpoint that runs as it declares itself."""
-    from .modules import Truncation
+A frozen encoder and the calibration of its vectors, fitted without labels and exported by skflow.
 
-    model = declared._st
-    first = next(model[0].parameters(), None)
-    if first is not None:
-        for module in list(model)[1:]:  # which the embedder keeps in float32
-            module.to(first.dtype)
-    if recipe.max_length is not None:
-        model.max_seq_length = recipe.max_length
-    elif encoder.declared.is_fast:
-        model.max_seq_length = encoder.limit
-    if model.truncate_dim is not None:
-        model.append(Truncation(model.truncate_dim))
-        model.truncate_dim = None
-    return model
+| | |
+|---|---|
+{rows}
 
+skflow must be installed (`pip install scikit-bertflow`), since the modules are its own:
 
-def _layered_model(transformer, declared, encoder, recipe, layers, pooling):
-    """Put a transformer, the average of its layers and a pooling of its tokens together."""
-    import torch
-    from sentence_transformers import SentenceTransformer
+```python
+from sentence_transformers import SentenceTransformer
 
-    from .modules import LayeredEncoder, TokenPooling
+model = SentenceTransformer("path/to/this/model", trust_remote_code=True)
+vectors = model.encode(["A cat sat.", "A dog sat."])  # (2, {n_features})
+```
 
-    first = LayeredEncoder(
-        transformer,
-        copy.deepcopy(encoder.tokenizer),
-        layers=layers,
-        max_seq_length=recipe.max_length or encoder.limit,
-        pad_token_id=encoder._pad,
-        strip=declared is not None and declared._strips,
-        lower_case=declared is not None and bool(declared._lowers),
-        mark_special_tokens=recipe.exclude_special_tokens,
-    )
-    if pooling in POOLINGS:
-        weights = recipe.token_weights
-        second = TokenPooling(
-            first.get_embedding_dimension(),
-            pooling,
-            exclude_special_tokens=recipe.exclude_special_tokens,
-            token_weights=None if weights is None else torch.tensor(weights),
-        )
-    else:
-        second = declared._pooling_module()
-    return SentenceTransformer(modules=[first, second], device=str(encoder.device))
-
-
-def _load_transformer(directory, device, dtype, options):
-    """Load a plain transformer, an encoder-decoder whole: its encoder alone could not be loaded again."""
-    from transformers import AutoConfig, AutoModel
-
-    from ..embedders._declared import _dtype_option, load_plain
-
-    config = AutoConfig.from_pretrained(str(directory), **options)
-    if not config.is_encoder_decoder:
-        return load_plain(directory, device, dtype, options)[0]
-    return AutoModel.from_pretrained(str(directory), **options, **_dtype_option(dtype)).to(device)
+This directory contains no code. sentence-transformers 6 asks for `trust_remote_code=True` wherever a module
+is not its own.
+"""

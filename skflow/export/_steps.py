@@ -4,21 +4,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..calibrators import (
-    NATSVCalibrator,
-    NormalizingFlowCalibrator,
-    StandardNormalizationCalibrator,
-    WhiteningCalibrator,
-)
+from ..calibrators._base import BaseCalibrator
 from ..embedders import BertEmbedder
-
-# Exact types: a subclass may transform in a way that nothing here knows of.
-CALIBRATORS = (
-    StandardNormalizationCalibrator,
-    NATSVCalibrator,
-    WhiteningCalibrator,
-    NormalizingFlowCalibrator,
-)
 
 
 def flatten(estimator, prefix=""):
@@ -71,10 +58,10 @@ def check_calibrators(steps):
     Raises
     ------
     TypeError
-        If a step is not one of skflow's calibrators.
+        If a step does not say what its `transform` computes.
     ValueError
-        If a calibrator's flow is a callable, or if a step returns another number of features than the next
-        one takes.
+        If a calibrator cannot be exported, such as a flow built by a callable, or if a step returns another
+        number of features than the next one takes.
     NotFittedError
         If a step is not fitted.
     """
@@ -82,17 +69,32 @@ def check_calibrators(steps):
     for name, step in steps:
         if isinstance(step, BertEmbedder):
             raise TypeError(f"{name} takes text, where only calibrators can stand.")
-        if type(step) not in CALIBRATORS:
-            expected = ", ".join(kind.__name__ for kind in CALIBRATORS)
-            raise TypeError(f"{name} cannot be exported; expected one of {expected}.")
-        check_fitted(name, step)
-        if callable(getattr(step, "flow", None)):
-            raise ValueError(
-                f"{name} cannot be exported: flow={step.flow!r} is code, which only a pickle can refer to."
+        if not _says_what_it_computes(type(step)):
+            raise TypeError(
+                f"{name} cannot be exported; expected a calibrator of skflow, or a class derived from one "
+                "that defines __skflow_operations__ beside its transform."
             )
+        check_fitted(name, step)
+        try:
+            step.__skflow_operations__()
+        except ValueError as error:
+            raise ValueError(f"{name} cannot be exported: {error}") from error
         check_n_features(name, step, n_features)
-        n_features = step._n_features_out
+        n_features = n_features_out(step)
     return [step for _, step in steps]
+
+
+def _says_what_it_computes(kind):
+    """Return whether the class that defines `transform` defines the operations, too."""
+    if not issubclass(kind, BaseCalibrator):
+        return False
+    own = next(cls for cls in kind.__mro__ if "transform" in vars(cls))
+    return "__skflow_operations__" in vars(own)
+
+
+def n_features_out(step):
+    """Return how many features a fitted calibrator returns."""
+    return len(step.get_feature_names_out())
 
 
 def check_fitted(name, step):

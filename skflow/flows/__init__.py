@@ -1,4 +1,4 @@
-"""Density models in torch; this room knows nothing of scikit-learn or text."""
+"""Density models in torch; this package knows nothing of scikit-learn or text."""
 
 from ._glow import Glow
 

@@ -1,13 +1,12 @@
 """Glow on vectors: the density model of BERT-flow."""
 
 import math
-from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Literal
 
-import numpy as np
 import torch
 from torch import nn
 
+from .._device import has_float64
 from ._layers import ActNorm, Coupling, LULinear, Permutation
 
 COUPLINGS = ("additive", "affine")
@@ -38,7 +37,7 @@ class _Step(nn.Module):
 class Glow(nn.Module):
     r"""Normalizing flow of affine and coupling layers in a multi-scale architecture.
 
-    The flow is a stack of levels of steps. A step normalises each feature (ActNorm), mixes the features, and
+    The flow is a stack of levels of steps. A step normalizes each feature (ActNorm), mixes the features, and
     changes one half of them by a function of the other half (coupling). After each level but the last the
     vector is split: the first half goes on, the second half is final, so that the latent is z = [half of
     level 0, half of level 1, ..., rest]. The likelihood is that of a standard Gaussian latent,
@@ -77,14 +76,11 @@ class Glow(nn.Module):
     >>> flow = Glow(6, generator=torch.Generator().manual_seed(0))
     >>> x = torch.randn(32, 6, generator=torch.Generator().manual_seed(1))
     >>> flow.initialize(x)
-    >>> z, log_det = flow(x)
+    >>> z, log_det = flow.forward(x)
     >>> bool(torch.allclose(flow.inverse(z), x, atol=1e-5))
     True
     >>> flow.log_prob(x).shape
     torch.Size([32])
-    >>> copy = Glow.from_arrays(flow.to_arrays(), n_levels=3, n_steps=3)
-    >>> bool(torch.equal(copy.forward(x)[0], z))
-    True
     """
 
     def __init__(
@@ -98,13 +94,20 @@ class Glow(nn.Module):
         permutation: Literal["reverse", "random", "lu"] = "reverse",
         generator: torch.Generator | None = None,
     ) -> None:
-        self._build(n_features, n_levels, n_steps, hidden_width, coupling, permutation)
+        self._lay_out(n_features, n_levels, n_steps, hidden_width, coupling, permutation)
         for module in self.modules():
             reset_weights = getattr(module, "reset_weights", None)
             if reset_weights is not None:
                 reset_weights(generator)
 
-    def _build(self, n_features, n_levels, n_steps, hidden_width, coupling, permutation):
+    @classmethod
+    def _without_weights(cls, *args, **options):
+        """Build a flow whose state is yet to be loaded: all parameters are zero, and nothing is drawn."""
+        flow = cls.__new__(cls)
+        flow._lay_out(*args, **options)
+        return flow
+
+    def _lay_out(self, n_features, n_levels, n_steps, hidden_width, coupling, permutation):
         """Lay out the architecture with all parameters zero."""
         super().__init__()
         if coupling not in COUPLINGS:
@@ -123,7 +126,7 @@ class Glow(nn.Module):
         self.permutation = permutation
         self.levels = nn.ModuleList()
         # Whether the features stand in the reverse of the order that the definition gives them.
-        self._reversed_at_end = []
+        self.reversed_at_end = []
         is_reversed = False
         width = n_features
         for _ in range(n_levels):
@@ -141,7 +144,7 @@ class Glow(nn.Module):
                     )
                 )
             self.levels.append(steps)
-            self._reversed_at_end.append(is_reversed)
+            self.reversed_at_end.append(is_reversed)
             if width == 1:
                 break
             width //= 2
@@ -172,7 +175,7 @@ class Glow(nn.Module):
         """Return the slices of the features that go on after a level and of those that are final."""
         width = len(self.levels[level][0].actnorm.bias)
         n_kept = width // 2 if level < len(self.levels) - 1 else 0
-        if self._reversed_at_end[level]:
+        if self.reversed_at_end[level]:
             return slice(width - n_kept, None), slice(width - n_kept)
         return slice(n_kept), slice(n_kept, None)
 
@@ -182,7 +185,7 @@ class Glow(nn.Module):
         return x[:, kept], x[:, final]
 
     def _in_defined_order(self, part, level):
-        return part.flip(1) if self._reversed_at_end[level] else part
+        return part.flip(1) if self.reversed_at_end[level] else part
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Map vectors to latents.
@@ -245,7 +248,7 @@ class Glow(nn.Module):
         for level in reversed(range(len(self.levels))):
             if level < len(self.levels) - 1:
                 final = self._in_defined_order(parts[level], level)
-                x = torch.cat([final, x] if self._reversed_at_end[level] else [x, final], dim=1)
+                x = torch.cat([final, x] if self.reversed_at_end[level] else [x, final], dim=1)
             for step in reversed(self.levels[level]):
                 for layer in reversed(step.layers()):
                     x = layer.inverse(x)
@@ -262,7 +265,7 @@ class Glow(nn.Module):
         Returns
         -------
         log_prob : Tensor of shape (n,)
-            In nats.
+            In nats, float64 (float32 on mps): the squares of vectors far out would overflow float32.
 
         Raises
         ------
@@ -270,124 +273,11 @@ class Glow(nn.Module):
             From torch, if `x` has another number of features, dtype or device than the flow.
         """
         z, log_det = self(x)
+        if has_float64(x.device):
+            z, log_det = z.double(), log_det.double()
         return log_det - 0.5 * (z.square().sum(dim=1) + self.n_features * math.log(2 * math.pi))
-
-    def _named_steps(self):
-        """Yield the name of each step, the step, and whether its input stands in reverse order."""
-        is_reversed = False
-        for level, steps in enumerate(self.levels):
-            for index, step in enumerate(steps):
-                yield f"levels.{level}.steps.{index}.", step, is_reversed
-                if self.permutation == "reverse" and step.coupling is not None:
-                    is_reversed = not is_reversed
-
-    def _tensors(self):
-        """Yield each parameter's name, its tensor, and the axes along which it is stored in reverse order."""
-        for name, step, is_reversed in self._named_steps():
-            own = (0,) if is_reversed else ()
-            yield f"{name}actnorm.bias", step.actnorm.bias, own
-            yield f"{name}actnorm.log_scale", step.actnorm.log_scale, own
-            if step.mixing is not None:
-                for key, tensor in step.mixing.state_dict(keep_vars=True).items():
-                    yield f"{name}mixing.{key}", tensor, ()
-            if step.coupling is None:
-                continue
-            after = self.permutation == "reverse" and not is_reversed
-            for i, layer in enumerate(step.coupling.hidden):
-                yield f"{name}coupling.hidden.{i}.weight", layer.weight, (1,) if after and i == 0 else ()
-                yield f"{name}coupling.hidden.{i}.actnorm.bias", layer.bias, ()
-                yield f"{name}coupling.hidden.{i}.actnorm.log_scale", layer.log_scale, ()
-            output = step.coupling.output
-            for key in ("weight", "bias", "log_scale"):
-                yield f"{name}coupling.output.{key}", getattr(output, key), ("output",) if after else ()
-
-    def _flip(self, tensor, axes):
-        if axes == ("output",):
-            # Shifts and log scales of an affine coupling are two blocks of rows, each in the order of the
-            # features.
-            blocks = 2 if self.coupling == "affine" else 1
-            return tensor.unflatten(0, (blocks, -1)).flip(1).flatten(0, 1)
-        return tensor.flip(axes) if axes else tensor
 
     @property
     def coupling(self) -> str:
         """Kind of the couplings, "additive" or "affine"."""
         return next((m.kind for m in self.modules() if isinstance(m, Coupling)), "additive")
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return every parameter as a numpy array, in the order of the features as each step receives them.
-
-        Returns
-        -------
-        arrays : dict of str to ndarray
-            ``levels.{l}.steps.{s}.actnorm.{bias,log_scale}``, ``...coupling.hidden.{0,1}.weight`` of shape
-            (out, in), ``...coupling.hidden.{0,1}.actnorm.{bias,log_scale}``,
-            ``...coupling.output.{weight,bias,log_scale}``, and ``...mixing.*`` of a permutation other than
-            "reverse". Scales are exp(3 * log_scale).
-
-        Raises
-        ------
-        TypeError
-            From torch, if the flow is of a dtype that numpy lacks, such as bfloat16.
-        """
-        return {
-            name: self._flip(tensor.detach(), axes).cpu().numpy().copy()
-            for name, tensor, axes in self._tensors()
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], *, n_levels: int, n_steps: int) -> Self:
-        """Build a flow from what :meth:`to_arrays` returned.
-
-        Parameters
-        ----------
-        arrays : mapping of str to array
-            Everything beside `n_levels` and `n_steps` is read from their names, shapes and dtype.
-        n_levels, n_steps : int
-            As given to the constructor.
-
-        Returns
-        -------
-        flow : Glow
-            The same map.
-
-        Raises
-        ------
-        ValueError
-            If an array is missing, superfluous, or of another shape than the architecture has.
-        """
-        first = "levels.0.steps.0."
-        try:
-            n_features = len(arrays[f"{first}actnorm.bias"])
-            output = arrays.get(f"{first}coupling.output.bias")
-            hidden_width = 1 if output is None else len(arrays[f"{first}coupling.hidden.0.weight"])
-        except KeyError as error:
-            raise ValueError(f"arrays lacks {error}, which every flow has") from None
-        is_affine = output is not None and len(output) == 2 * (n_features - n_features // 2)
-        if f"{first}mixing.lower" in arrays:
-            permutation = "lu"
-        else:
-            permutation = "random" if f"{first}mixing.order" in arrays else "reverse"
-        flow = cls.__new__(cls)
-        flow._build(
-            n_features, n_levels, n_steps, hidden_width, "affine" if is_affine else "additive", permutation
-        )
-        dtype = torch.float64 if arrays[f"{first}actnorm.bias"].dtype == np.float64 else torch.float32
-        flow.to(dtype)
-        flow._load(arrays)
-        return flow
-
-    @torch.no_grad()
-    def _load(self, arrays):
-        expected = {name: (tensor, axes) for name, tensor, axes in self._tensors()}
-        if expected.keys() != arrays.keys():
-            missing, superfluous = expected.keys() - arrays.keys(), arrays.keys() - expected.keys()
-            raise ValueError(
-                f"arrays does not fit the architecture: missing {sorted(missing)}, "
-                f"superfluous {sorted(superfluous)}"
-            )
-        for name, (tensor, axes) in expected.items():
-            array = torch.tensor(np.asarray(arrays[name]))
-            if array.shape != tensor.shape:
-                raise ValueError(f"{name} must be of shape {tuple(tensor.shape)}, got {tuple(array.shape)}")
-            tensor.copy_(self._flip(array, axes))

@@ -1,8 +1,8 @@
 r"""Loss and gradient of the published Glow written out by hand, many times faster than autograd.
 
 For small batches autograd spends nearly all of its time on bookkeeping: some thousand kernels for a
-millisecond of arithmetic. Additive couplings and reversed feature order make the gradient short enough to
-write down. With e = exp(3 s), each ActNorm y = e (x + b) and each dense layer y = e (W x + b) of the flow
+millisecond of arithmetic. Additive couplings and a fixed order of the features make the gradient short enough
+to write down. With e = exp(3 s), each ActNorm y = e (x + b) and each dense layer y = e (W x + b) of the flow
 has, given g = dL/dy,
 
     dL/db = e sum(g),    dL/dW = e g^T x,    dL/ds = 3 sum(g y),    dL/dx = g (e W)   or   e g,
@@ -18,6 +18,9 @@ what it was given. For output i of a dense layer, and for its input j,
 So on the way back from the latents, where g is z / (n d log 2), the sum of each feature changes at a coupling
 by minus that of its output layer in the half that it shifts, and by plus that of the inputs of its first
 layer in the half that it looks at; through an ActNorm it changes by -b dL/db.
+
+A fixed random order of the features, between ActNorm and coupling, is an index: it moves the columns of the
+batch, of g on its way back, and the sums.
 """
 
 import math
@@ -28,12 +31,17 @@ from ._layers import LOG_SCALE_FACTOR
 
 # Larger batches are computed in slices of so many rows, whose buffers stay in the processor's cache.
 SLICE_ROWS = 512
+# Other devices want much to do at once; here the bound is one of memory.
+SLICE_ROWS_ELSEWHERE = 16_384
 
 
 class _Step:
     """One step: which features its coupling looks at and changes, and its part of the level's arrays."""
 
     def __init__(self, step):
+        self.order = self.inverse_order = None
+        if step.mixing is not None:
+            self.order, self.inverse_order = step.mixing.order, torch.argsort(step.mixing.order)
         self.is_coupled = step.coupling is not None
         if self.is_coupled:
             cut = step.coupling.n_conditioning
@@ -51,9 +59,6 @@ class _Step:
             self.weights = [weight[s] for weight in level.scaled_weight]
             self.transposed_weights = [weight.T for weight in self.weights]
             self.weight_grads = [grad[s] for grad in level.weight_grad]
-            self.output_shift, self.shift_changed = level.shift[3][s], self.shift[self.changed]
-            self.output_bias_grad = level.bias_grad[3][s]
-            self.bias_grad_changed = self.bias_grad[self.changed]
             self.output_sums, self.input_sums = level.log_scale_grad[3][s], level.input_sums[s]
             self.sums_changed, self.sums_conditioning = (
                 level.sums[self.changed],
@@ -83,6 +88,12 @@ class _Level:
         self._matrices = [(len(steps), *kind[0].weight.shape) for kind in layers[1:]]
         self.n_actnorm = math.prod(self._vectors[0])
         self.n_hidden = 2 * math.prod(self._vectors[1]) if self._matrices else 0
+        if self._matrices:
+            # For each step the features, in the order of its ActNorm, that its coupling changes.
+            as_they_are = torch.arange(self.width, device=self.biases[0].device)
+            orders = [as_they_are if step.order is None else step.order for step in self.steps]
+            changed = [order[step.changed] for order, step in zip(orders, self.steps, strict=True)]
+            self.changed = torch.stack(changed)
 
     def bind(self, vectors, matrices):
         """Take the level's part of buffers with a number for each bias, and for each weight."""
@@ -112,10 +123,12 @@ class _LevelBuffers:
 
     def __init__(self, level, like):
         n_rows = len(like)
-        self.g = like.new_zeros(n_rows, level.width)
-        self.g_T = self.g.T
+        # Where the order changes, what goes into a step and what comes out need a buffer each.
+        g = [like.new_zeros(n_rows, level.width) for _ in range(1 if level.steps[0].order is None else 2)]
         hidden, self.g_hidden = (like.new_zeros(n_rows, level.n_hidden) for _ in range(2))
-        self.steps = [_StepBuffers(step, self.g) for step in level.steps]
+        self.steps = [
+            _StepBuffers(step, g[s % len(g)], g[(s + 1) % len(g)]) for s, step in enumerate(level.steps)
+        ]
         n_steps = len(level.steps)
         for s, step in enumerate(self.steps if level.n_hidden else ()):
             # First come the units of all first layers, then those of all second ones.
@@ -124,13 +137,17 @@ class _LevelBuffers:
             )
             step.g_hidden_T = [g.T for g in step.g_hidden]
         self.kept, self.z = self.steps[-1].y[:, level.kept], self.steps[-1].y[:, level.final]
-        self.g_kept, self.g_z = self.g[:, level.kept], self.g[:, level.final]
+        g = self.steps[-1].g
+        self.g_kept, self.g_z = g[:, level.kept], g[:, level.final]
         self.z_g_z = torch.zeros_like(self.z)
 
 
 class _StepBuffers:
-    def __init__(self, step, g):
+    def __init__(self, step, g, g_ordered):
         self.y = torch.zeros_like(g)
+        self.g = g  # of y
+        self.g_ordered = g_ordered  # the same in the order of the ActNorm
+        self.g_ordered_T = g_ordered.T
         if step.is_coupled:
             self.y_changed, self.y_conditioning = self.y[:, step.changed], self.y[:, step.conditioning]
             self.g_changed, self.g_conditioning = g[:, step.changed], g[:, step.conditioning]
@@ -138,7 +155,7 @@ class _StepBuffers:
 
 
 class GlowGradient:
-    """Loss of a :class:`Glow` with additive couplings and reversed feature order, and its gradient.
+    """Loss of a :class:`Glow` with additive couplings, reversed or in random order, and its gradient.
 
     Parameters
     ----------
@@ -194,7 +211,8 @@ class GlowGradient:
         n_rows, n_features = x.shape
         self._prepare()
         weight = 1.0 / (n_rows * n_features * math.log(2))
-        for index, rows in enumerate(x.split(SLICE_ROWS)):
+        n_at_once = SLICE_ROWS if x.device.type == "cpu" else SLICE_ROWS_ELSEWHERE
+        for index, rows in enumerate(x.split(n_at_once)):
             buffers = self._buffers_for(rows)
             self._forward(rows, buffers)
             self._backward(buffers, weight, beta=min(index, 1))
@@ -220,15 +238,18 @@ class GlowGradient:
         for level in self._levels:
             for i, weight in enumerate(level.weight):
                 torch.mul(weight, level.weight_scale[i], out=level.scaled_weight[i])
-            for step in level.steps:
-                if step.is_coupled:
-                    # The output layer's shift is the same for every row: ActNorm applies it.
-                    step.shift_changed.add_(step.output_shift)
+            if level.n_hidden:
+                # The output layer's shift is the same for every row: ActNorm applies it.
+                level.shift[0].scatter_add_(1, level.changed, level.shift[3])
 
     def _forward(self, x, buffers):
         for level, of_level in zip(self._levels, buffers[0], strict=True):
             for step, b in zip(level.steps, of_level.steps, strict=True):
-                torch.addcmul(step.shift, x, step.scale, out=b.y)
+                if step.order is None:
+                    torch.addcmul(step.shift, x, step.scale, out=b.y)
+                else:
+                    torch.addcmul(step.shift, x, step.scale, out=b.g_ordered)
+                    torch.index_select(b.g_ordered, 1, step.order, out=b.y)
                 if step.is_coupled:
                     first, second, output = step.transposed_weights
                     h1, h2 = b.hidden
@@ -252,11 +273,11 @@ class GlowGradient:
             torch.mul(of_level.z, of_level.g_z, out=of_level.z_g_z)
             self._latent_sums_of[index].addmv_(of_level.z_g_z.T, ones, beta=beta)
             if following is not None:
-                torch.mul(levels[index + 1].g, following.scale, out=of_level.g_kept)
+                torch.mul(levels[index + 1].steps[0].g_ordered, following.scale, out=of_level.g_kept)
                 following = None
             for step, b in zip(reversed(level.steps), reversed(of_level.steps), strict=True):
                 if following is not None:
-                    of_level.g.mul_(following.scale)
+                    b.g.mul_(following.scale)
                 if step.is_coupled:
                     first, second, output = step.weights
                     h1, h2 = b.hidden
@@ -267,7 +288,9 @@ class GlowGradient:
                     step.weight_grads[0].addmm_(b.g_hidden_T[0], b.y_conditioning, beta=beta)
                     step.weight_grads[1].addmm_(b.g_hidden_T[1], h1, beta=beta)
                     step.weight_grads[2].addmm_(b.g_changed_T, h2, beta=beta)
-                step.bias_grad.addmv_(of_level.g_T, ones, beta=beta)
+                if step.order is not None:
+                    torch.index_select(b.g, 1, step.inverse_order, out=b.g_ordered)
+                step.bias_grad.addmv_(b.g_ordered_T, ones, beta=beta)
                 following = step
             if level.n_hidden:
                 level.hidden_bias_grad.addmv_(of_level.g_hidden.T, ones, beta=beta)
@@ -275,9 +298,8 @@ class GlowGradient:
     def _finish(self, n_features):
         """Turn sums over the rows into gradients: see the top of this file."""
         for level in self._levels:
-            for step in level.steps:
-                if step.is_coupled:
-                    step.output_bias_grad.copy_(step.bias_grad_changed)
+            if level.n_hidden:
+                torch.gather(level.bias_grad[0], 1, level.changed, out=level.bias_grad[3])
         self._bias_grad.mul_(self._scale)
         for level in self._levels:
             for i, grad in enumerate(level.weight_grad):
@@ -299,6 +321,8 @@ class GlowGradient:
                 if step.is_coupled:
                     step.sums_changed.sub_(step.output_sums)
                     step.sums_conditioning.add_(step.input_sums)
+                if step.order is not None:
+                    level.sums.copy_(level.sums.index_select(0, step.inverse_order))
                 # Of the ActNorm's y; then, without b dL/db, of its x.
                 level.sums.sub_(step.actnorm_sums)
                 step.actnorm_sums.add_(level.sums)

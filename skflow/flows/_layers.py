@@ -2,13 +2,16 @@
 
 Every layer maps a batch of shape (n, d) to a batch of the same shape and returns the logarithm of the
 absolute determinant of its Jacobian beside it: a scalar where that is the same for every row, else one value
-a row.
+per row.
 """
 
 import math
 
 import torch
 from torch import nn
+from torch.nn import functional
+
+from .._device import has_float64
 
 # Scales are stored as logarithms divided by 3, as BERT-flow's code does: it speeds up their learning.
 LOG_SCALE_FACTOR = 3.0
@@ -25,7 +28,7 @@ AFFINE_BOUND = 2.0
 
 def _standardize(bias, log_scale, x):
     """Set the parameters so that exp(3 log_scale) * (x + bias) has mean 0 and variance 1 over the rows."""
-    if x.device.type != "mps":  # which has no float64
+    if has_float64(x.device):
         x = x.double()
     mean, variance = x.mean(dim=0), x.var(dim=0, correction=0)
     std = variance.sqrt()
@@ -38,7 +41,7 @@ def _standardize(bias, log_scale, x):
 
 
 class ActNorm(nn.Module):
-    """Per-feature affine map y = exp(3 s) * (x + b), initialised from data (Kingma & Dhariwal 2018)."""
+    """Per-feature affine map y = exp(3 s) * (x + b), initialized from data (Kingma & Dhariwal 2018)."""
 
     def __init__(self, n_features):
         super().__init__()
@@ -78,7 +81,7 @@ class ScaledLinear(nn.Module):
 
     def forward(self, x):
         scale = torch.exp(LOG_SCALE_FACTOR * self.log_scale)
-        return torch.addcmul(scale * self.bias, x @ self.weight.T, scale)
+        return torch.addcmul(scale * self.bias, functional.linear(x, self.weight), scale)
 
 
 class Coupling(nn.Module):
@@ -206,10 +209,11 @@ class LULinear(nn.Module):
         self.sign.copy_(diagonal.sign())
         self.log_diagonal.copy_(diagonal.abs().log())
 
-    def _factors(self):
+    def factors(self):
+        """Return L, and U with its diagonal."""
         # The factors of a rotation are far from orthogonal: between the two products digits cancel. In use
         # that shows; in training speed counts.
-        exact = not torch.is_grad_enabled() and self.lower.device.type != "mps"  # which has no float64
+        exact = not torch.is_grad_enabled() and has_float64(self.lower.device)
         dtype = torch.float64 if exact else self.lower.dtype
         n = len(self.order)
         lower = self.lower.to(dtype).tril(-1) / math.sqrt(n)
@@ -219,12 +223,12 @@ class LULinear(nn.Module):
         return lower, upper
 
     def forward(self, x):
-        lower, upper = self._factors()
+        lower, upper = self.factors()
         y = x.to(lower.dtype) @ upper.T @ lower.T
         return y[:, self.order].to(x.dtype), self.log_diagonal.sum()
 
     def inverse(self, y):
-        lower, upper = self._factors()
+        lower, upper = self.factors()
         x = y[:, torch.argsort(self.order)].T.to(lower.dtype)
         x = torch.linalg.solve_triangular(lower, x, upper=False, unitriangular=True)
         return torch.linalg.solve_triangular(upper, x, upper=True).T.to(y.dtype)

@@ -2,6 +2,8 @@
 
 from torch import nn
 
+from .._device import has_float64
+
 # zuko inverts "gf" by bisection between these bounds; beyond, its densities underflow.
 GF_BOUND = 10.0
 ZUKO_FLOWS = {"nice": "NICE", "realnvp": "RealNVP", "maf": "MAF", "nsf": "NSF", "gf": "GF"}
@@ -26,17 +28,19 @@ class ZukoFlow(nn.Module):
 
     def __init__(self, name, n_features, hidden_width):
         super().__init__()
+        self.name = name
         try:
             import zuko
         except ImportError as error:
             raise ImportError(
-                f"flow={name!r} is a flow of zuko, which is not installed: pip install 'skflow[zuko]'"
+                f"flow={name!r} is a flow of zuko, not installed: pip install 'scikit-bertflow[zuko]'"
             ) from error
         options = {"hidden_features": (hidden_width, hidden_width)}
         self._bound = GF_BOUND if name == "gf" else None
         self.flow = getattr(zuko.flows, ZUKO_FLOWS[name])(n_features, **options)
 
     def _bounded(self, x):
+        """Return x, of "gf" within the bounds."""
         return x if self._bound is None else x.clamp(-self._bound, self._bound)
 
     def forward(self, x):
@@ -48,5 +52,10 @@ class ZukoFlow(nn.Module):
         return self.flow().transform.inv(z)
 
     def log_prob(self, x):
-        """Log-likelihood of vectors in nats, of shape (n,)."""
-        return self.flow().log_prob(self._bounded(x))
+        """Log-likelihood of vectors (n, d) in nats; beyond its bounds "gf" falls off like a Gaussian."""
+        bounded = self._bounded(x)
+        log_prob = self.flow().log_prob(bounded)
+        if self._bound is None:
+            return log_prob
+        x, bounded = (values.double() if has_float64(x.device) else values for values in (x, bounded))
+        return log_prob - 0.5 * (x.square() - bounded.square()).sum(dim=1)

@@ -11,11 +11,9 @@ from ._loss_display import LossCurveDisplay
 from ._normality import Normality, normality
 from ._similarity_display import SimilarityDisplay
 from ._spectrum_display import SingularValueDisplay
-from ._suggestion import CalibratorSuggestion, suggest_calibrator
 
 __all__ = [
     "CalibratorComparisonDisplay",
-    "CalibratorSuggestion",
     "FrequencyBias",
     "FrequencyNormDisplay",
     "Isotropy",
@@ -31,5 +29,4 @@ __all__ = [
     "isotropy_report",
     "lexical_overlap",
     "normality",
-    "suggest_calibrator",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..metrics import spearman_score
-from ._plotting import Display, finite_vector, import_pyplot
+from ._plotting import Display, finite_vector
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class CalibratorComparisonDisplay(Display):
     """Heat map of Spearman's rho x 100, a row for each calibrator.
 
-    Colours are the gain over the first row. Use `from_estimator`, `from_predictions` or `from_comparison` to
+    Colors are the gain over the first row. Use `from_estimator`, `from_predictions` or `from_result` to
     make one; all parameters are stored as attributes.
 
     Parameters
     ----------
     values : ndarray of shape (n_calibrators, n_columns)
-        Figures; nan where there is none.
+        Scores; nan where there is none.
     names : list of str
         Names of the rows.
     columns : list of str
@@ -33,11 +33,11 @@ class CalibratorComparisonDisplay(Display):
     Attributes
     ----------
     image_ : matplotlib AxesImage
-        The colours.
+        The colors.
     text_ : ndarray of shape (n_calibrators, n_columns) of matplotlib Text
-        The figures.
+        The scores.
     colorbar_ : matplotlib Colorbar or None
-        The scale of the colours.
+        The scale of the colors.
     ax_ : matplotlib Axes
         The plot.
     figure_ : matplotlib Figure
@@ -46,15 +46,15 @@ class CalibratorComparisonDisplay(Display):
     See Also
     --------
     skflow.evaluation.compare_calibrators : Makes the comparison on the STS tasks.
-    suggest_calibrator : Whether a difference is more than chance.
+    skflow.evaluation.suggest_calibrator : Whether a difference is more than chance.
 
     Examples
     --------
     >>> from skflow.inspection import CalibratorComparisonDisplay
-    >>> figures = {"raw": {"stsb": 61.2, "sickr": 60.0}, "flow": {"stsb": 68.4, "sickr": 62.1}}
-    >>> display = CalibratorComparisonDisplay.from_comparison(figures)
+    >>> scores = {"raw": {"stsb": 61.2, "sickr": 60.0}, "flow": {"stsb": 68.4, "sickr": 62.1}}
+    >>> display = CalibratorComparisonDisplay.from_result(scores)
 
-    From similarities, or from fitted models, and drawn again without colours' scale:
+    From similarities, or from fitted models, and drawn again without colors' scale:
 
     >>> y_pred = {"raw": [0.9, 0.8, 0.95], "flow": [0.1, 0.5, 0.9]}
     >>> display = CalibratorComparisonDisplay.from_predictions([0, 2, 5], y_pred)
@@ -83,7 +83,7 @@ class CalibratorComparisonDisplay(Display):
         ax: Axes | None = None,
         colorbar: bool = True,
     ) -> Self:
-        """Score fitted estimators on pairs and plot the figures.
+        """Score fitted estimators on pairs and plot the scores.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class CalibratorComparisonDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to plot on; None makes a new figure.
         colorbar : bool, default=True
-            Whether to draw the scale of the colours.
+            Whether to draw the scale of the colors.
 
         Returns
         -------
@@ -110,9 +110,9 @@ class CalibratorComparisonDisplay(Display):
         ImportError
             If matplotlib is not installed.
         TypeError
-            If `estimators` is no mapping.
+            If `estimators` is not a mapping.
         """
-        import_pyplot(f"{cls.__name__}.from_estimator")
+        cls._pyplot("from_estimator")
         if not isinstance(estimators, Mapping):
             raise TypeError(f"estimators must be a mapping of names to estimators, got {estimators!r}")
         y_pred = {name: estimator.predict(X) for name, estimator in estimators.items()}
@@ -128,7 +128,7 @@ class CalibratorComparisonDisplay(Display):
         ax: Axes | None = None,
         colorbar: bool = True,
     ) -> Self:
-        """Score given similarities and plot the figures.
+        """Score given similarities and plot the scores.
 
         Parameters
         ----------
@@ -149,11 +149,11 @@ class CalibratorComparisonDisplay(Display):
         ImportError
             If matplotlib is not installed.
         TypeError
-            If `y_pred` is no mapping.
+            If `y_pred` is not a mapping.
         ValueError
             If lengths differ or a value is not a finite number.
         """
-        import_pyplot(f"{cls.__name__}.from_predictions")
+        cls._pyplot("from_predictions")
         if not isinstance(y_pred, Mapping):
             raise TypeError(f"y_pred must be a mapping of names to similarities, got {type(y_pred).__name__}")
         y_true = finite_vector(y_true, "y_true")
@@ -163,31 +163,31 @@ class CalibratorComparisonDisplay(Display):
             if groups.shape != y_true.shape:
                 raise ValueError(f"groups has shape {groups.shape}, y_true has {y_true.shape}")
             parts = {**{str(g): groups == g for g in dict.fromkeys(groups.tolist())}, **parts}
-        figures = {}
+        scores = {}
         for name, values in y_pred.items():
             values = finite_vector(values, str(name))
             if len(values) != len(y_true):
                 raise ValueError(f"{name} has {len(values)} similarities, y_true has {len(y_true)} scores")
-            figures[name] = {
+            scores[name] = {
                 part: 100 * spearman_score(y_true[rows], values[rows]) for part, rows in parts.items()
             }
-        return cls.from_comparison(figures, average=False, ax=ax, colorbar=colorbar)
+        return cls.from_result(scores, average=False, ax=ax, colorbar=colorbar)
 
     @classmethod
-    def from_comparison(
+    def from_result(
         cls,
-        comparison: Mapping[str, Mapping[str, float]],
+        result: Mapping[str, Mapping[str, float]],
         *,
         average: bool = True,
         ax: Axes | None = None,
         colorbar: bool = True,
     ) -> Self:
-        """Plot figures that were computed already.
+        """Plot scores that were computed already.
 
         Parameters
         ----------
-        comparison : CalibratorComparison, or mapping of str to mappings of str to float
-            Calibrator -> task -> figure, as :func:`skflow.evaluation.compare_calibrators` returns.
+        result : CalibratorComparison, or mapping of str to mappings of str to float
+            Calibrator -> task -> score, as :func:`skflow.evaluation.compare_calibrators` returns.
         average : bool, default=True
             Whether the mean of the columns is the last one.
         ax, colorbar
@@ -205,14 +205,14 @@ class CalibratorComparisonDisplay(Display):
         ValueError
             If there is no calibrator, or calibrators have different tasks.
         """
-        import_pyplot(f"{cls.__name__}.from_comparison")
-        names = list(comparison)
+        cls._pyplot("from_result")
+        names = list(result)
         if not names:
-            raise ValueError("comparison is empty; give at least one calibrator")
-        columns = list(comparison[names[0]])
-        if not columns or any(list(comparison[name]) != columns for name in names):
-            raise ValueError("comparison must have the same tasks, at least one, for every calibrator")
-        values = np.array([[float(comparison[name][c]) for c in columns] for name in names])
+            raise ValueError("result is empty; give at least one calibrator")
+        columns = list(result[names[0]])
+        if not columns or any(list(result[name]) != columns for name in names):
+            raise ValueError("result must have the same tasks, at least one, for every calibrator")
+        values = np.array([[float(result[name][c]) for c in columns] for name in names])
         if average and len(columns) > 1:
             values = np.hstack([values, values.mean(axis=1, keepdims=True)])
             columns = [*columns, "average"]
@@ -241,7 +241,7 @@ class CalibratorComparisonDisplay(Display):
         ax = self._start(ax, figsize=(2.6 + 0.75 * n_columns, 1.4 + 0.45 * n_rows))
         gain = self.values - self.values[0]
         limit = np.nanmax(np.abs(gain), initial=0) or 1
-        # From brown over white to purple: told apart in every kind of colour vision.
+        # From brown over white to purple: told apart in every kind of color vision.
         self.image_ = ax.imshow(gain, cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
         self.text_ = np.empty(self.values.shape, dtype=object)
         for (i, j), value in np.ndenumerate(self.values):

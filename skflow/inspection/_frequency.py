@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ..embedders._text import check_texts
+from .._tables import Table
+from .._texts import check_texts
 from ._neighbors import neighbor_profile
-from ._tables import Table
-from ._vocabulary import load_transformer, vocabulary_frequencies, word_embeddings
+from ._vocabulary import average_tokens, load_transformer, vocabulary_frequencies, word_embeddings
 
 if TYPE_CHECKING:
     from ..embedders import BertEmbedder
@@ -49,15 +49,15 @@ def frequency_bias(
           most frequent words.
     bins : sequence of int, default=(100, 500, 5000, 10000)
         Upper ends of the bins of frequency ranks, increasing; the first bin starts at rank 0, the most
-        frequent word. Words beyond the last one count as neighbours only.
+        frequent word. Words beyond the last one count as neighbors only.
     neighbors : sequence of int, default=(3, 5, 7)
-        Numbers k of nearest neighbours to average over.
+        Numbers k of nearest neighbors to average over.
     texts : sequence of str, default=None
         If given, a word's vector is not its input embedding but the average of its contextual vectors, at the
         embedder's `layers`, over its occurrences in these texts. Words that do not occur in them do not take
         part and have no rank.
     among : {"vocabulary", "words"}, default="vocabulary"
-        Where neighbours are looked for: among all vectors there are, as in [1]_, with parts of words and
+        Where neighbors are looked for: among all vectors there are, as in [1]_, with parts of words and
         special and unused entries, or among the words of known frequency.
 
     Returns
@@ -72,7 +72,7 @@ def frequency_bias(
         If `embedder` is no `BertEmbedder`, or `frequencies` is none of the above.
     ValueError
         If a frequency is negative or not finite, no word has both a frequency and a vector, `bins` do not
-        increase, or a number of neighbours is not below the number of vectors.
+        increase, or a number of neighbors is not below the number of vectors.
     ImportError
         If `frequencies` names a language and wordfreq is not installed.
 
@@ -87,7 +87,7 @@ def frequency_bias(
 
     Notes
     -----
-    Neighbours are exact, by distance. The paper does not say whether its dot products are those with the
+    Neighbors are exact, by distance. The paper does not say whether its dot products are those with the
     nearest vectors or the largest ones: both are given. Time grows with the number of binned words times the
     number of vectors; 30,000 x 30,000 vectors of 768 features take less than a minute on two cores and a few
     hundred MB.
@@ -121,8 +121,12 @@ def frequency_bias(
         frequency = frequency[: len(vectors)]
         has_vector = np.ones(len(vectors), dtype=bool)
     else:
-        vectors, occurrences = encoder.average_tokens(
-            check_texts(texts, name="texts"), embedder._recipe(), batch_size=embedder.batch_size
+        vectors, occurrences = average_tokens(
+            encoder,
+            check_texts(texts, name="texts"),
+            layers=embedder.layers,
+            max_length=embedder.max_length,
+            batch_size=embedder.batch_size,
         )
         has_vector = occurrences > 0
     ranked = np.flatnonzero((frequency > 0) & has_vector)
@@ -135,7 +139,7 @@ def frequency_bias(
     candidates = np.flatnonzero(has_vector) if among == "vocabulary" else np.sort(ranked)
     if neighbors[-1] >= len(candidates):
         raise ValueError(
-            f"neighbors={neighbors} asks for {neighbors[-1]} neighbours of a vector, but there are only "
+            f"neighbors={neighbors} asks for {neighbors[-1]} neighbors of a vector, but there are only "
             f"{len(candidates)} vectors"
         )
     norms = np.linalg.norm(vectors[ranked].astype(np.float64), axis=1)
@@ -177,7 +181,7 @@ class FrequencyBias(Table):
     bins : list of tuple of int
         First rank of every bin, and the rank behind its last.
     neighbors : tuple of int
-        Numbers k of neighbours.
+        Numbers k of neighbors.
     n_words : ndarray of shape (n_bins,) of int
         Words in each bin.
     mean_norm : ndarray of shape (n_bins,)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ._frequency import FrequencyBias, frequency_bias
-from ._plotting import COLORS, Display, free_colors, import_pyplot, style
+from ._plotting import COLORS, Display, free_colors, scatter_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ class FrequencyNormDisplay(Display):
     """Length of word vectors against the rank of the words' frequency.
 
     Every word is a point; every bin of ranks has a line at its mean. Use `from_estimator` or
-    `from_predictions` to make one; all parameters are stored as attributes.
+    `from_result` to make one; all parameters are stored as attributes.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class FrequencyNormDisplay(Display):
     >>> counts = {"the": 900, "cat": 40, "sat": 20, "violin": 1}
     >>> display = FrequencyNormDisplay.from_estimator(embedder, counts, bins=(1, 4), neighbors=(3,))
     >>> result = frequency_bias(embedder, counts, bins=(1, 4), neighbors=(3,))
-    >>> display = FrequencyNormDisplay.from_predictions(result)
+    >>> display = FrequencyNormDisplay.from_result(result)
     >>> display.plot().norms.shape
     (4,)
     """
@@ -102,12 +102,12 @@ class FrequencyNormDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        import_pyplot(f"{cls.__name__}.from_estimator")
+        cls._pyplot("from_estimator")
         result = frequency_bias(estimator, frequencies, bins, **kwargs)
-        return cls.from_predictions(result, ax=ax, scatter_kwargs=scatter_kwargs)
+        return cls.from_result(result, ax=ax, scatter_kwargs=scatter_kwargs)
 
     @classmethod
-    def from_predictions(
+    def from_result(
         cls, result: FrequencyBias, *, ax: Axes | None = None, scatter_kwargs: dict[str, Any] | None = None
     ) -> Self:
         """Plot what was measured already.
@@ -131,7 +131,7 @@ class FrequencyNormDisplay(Display):
         TypeError
             If `result` is something else.
         """
-        import_pyplot(f"{cls.__name__}.from_predictions")
+        cls._pyplot("from_result")
         if not isinstance(result, FrequencyBias):
             raise TypeError(f"result must be a FrequencyBias, as frequency_bias returns, got {result!r}")
         display = cls(norms=result.norms, bins=result.bins, mean_norm=result.mean_norm)
@@ -161,7 +161,7 @@ class FrequencyNormDisplay(Display):
         ranks = np.arange(1, len(norms) + 1)
         words, means, *_ = (COLORS[number] for number in free_colors(ax))
         defaults = {"color": words, "s": 6, "alpha": 0.3, "linewidth": 0, "label": "a word"}
-        self.scatter_ = ax.scatter(ranks, norms, **style(defaults, scatter_kwargs))
+        self.scatter_ = ax.scatter(ranks, norms, **scatter_style(defaults, scatter_kwargs))
         self.lines_ = []
         for i, ((start, stop), mean) in enumerate(zip(self.bins, self.mean_norm, strict=True)):
             label = None if i else "mean of a bin"

@@ -14,10 +14,10 @@ from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
-from ..calibrators._input_scaling import common_scale
+from .._magnitudes import check_magnitudes, to_numpy
+from .._tables import Table
 from ..metrics import average_cosine, effective_rank, partition_isotropy
 from ._normality import measure_normality
-from ._tables import Table
 
 
 def isotropy_report(
@@ -44,7 +44,7 @@ def isotropy_report(
     ValueError
         If `X` is not a finite 2-D array of at least two rows, or a calibrator is named "raw".
     TypeError
-        If `calibrators` is no mapping.
+        If `calibrators` is not a mapping.
     NotFittedError
         If a calibrator is not fitted, with ``prefit=True``.
 
@@ -59,7 +59,7 @@ def isotropy_report(
     skflow.metrics : The figures one by one.
     normality : The figures of every feature.
     SingularValueDisplay, LatentDistributionDisplay : Plots.
-    suggest_calibrator : Whether a calibrator helps, which isotropy does not tell.
+    skflow.evaluation.suggest_calibrator : Whether a calibrator helps, which isotropy does not tell.
 
     Notes
     -----
@@ -76,7 +76,7 @@ def isotropy_report(
     >>> round(report["raw"].average_cosine, 2), round(report["whitening"].average_cosine, 2)
     (0.91, -0.0)
     """
-    X = check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=2, input_name="X")
+    X = check_array(to_numpy(X), dtype=(np.float64, np.float32), ensure_min_samples=2, input_name="X")
     calibrators = {} if calibrators is None else calibrators
     if not isinstance(calibrators, Mapping):
         raise TypeError(f"calibrators must be a mapping of names to calibrators, got {calibrators!r}")
@@ -107,7 +107,7 @@ class Isotropy:
         :func:`skflow.metrics.effective_rank`.
     median_ks, median_ks_shape : float
         Medians over the features of the Kolmogorov-Smirnov statistics against N(0, 1), as they are and
-        standardised; see :func:`normality`.
+        standardized; see :func:`normality`.
     median_abs_skewness, median_abs_excess_kurtosis : float
         Medians over the features of absolute values.
     """
@@ -150,8 +150,8 @@ class IsotropyReport(Mapping, Table):
 
 def _measure(Z):
     Z = np.asarray(Z, dtype=np.float64)
-    directions = Z / common_scale(Z)  # whose squares neither overflow nor vanish
-    squares = scipy.linalg.svdvals(directions) ** 2
+    check_magnitudes(Z)
+    squares = scipy.linalg.svdvals(Z) ** 2
     share = float("nan")
     if squares[0] > 0:
         share = float(squares[0] / squares.sum())
@@ -163,10 +163,10 @@ def _measure(Z):
     if np.isnan(figures.ks_shape).all():
         warnings.warn("shape is undefined: every feature is constant", UndefinedMetricWarning, stacklevel=3)
     return Isotropy(
-        average_cosine=average_cosine(directions),
+        average_cosine=average_cosine(Z),
         partition_isotropy=partition_isotropy(Z),
         top_singular_share=share,
-        effective_rank=effective_rank(directions, center=True),
+        effective_rank=effective_rank(Z, center=True),
         median_ks=float(np.median(figures.ks)),
         median_ks_shape=_median(figures.ks_shape),
         median_abs_skewness=_median(np.abs(figures.skewness)),

@@ -9,7 +9,7 @@ import scipy.stats
 from numpy.typing import ArrayLike
 
 from ._normality import ks_statistic
-from ._plotting import COLORS, Display, estimator_name, free_colors, import_pyplot, style, vectors
+from ._plotting import COLORS, Display, estimator_name, free_colors, line_style, vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ class LatentDistributionDisplay(Display):
     """Histograms of the features of vectors against the standard Gaussian.
 
     Every feature has a histogram. The line is the median of their densities, the band holds nine features of
-    ten. Use `from_estimator` or `from_predictions` to make one; all parameters are stored as attributes.
+    ten. Use `from_estimator` or `from_vectors` to make one; all parameters are stored as attributes.
 
     What a flow of a strength below 1 returns is no latent any more: its features have a part of the spectrum
     back.
@@ -53,7 +53,7 @@ class LatentDistributionDisplay(Display):
     >>> import numpy as np
     >>> from skflow.inspection import LatentDistributionDisplay
     >>> Z = np.random.RandomState(0).standard_normal((1000, 4))
-    >>> display = LatentDistributionDisplay.from_predictions(Z)
+    >>> display = LatentDistributionDisplay.from_vectors(Z)
 
     >>> from skflow.calibrators import StandardNormalizationCalibrator
     >>> calibrator = StandardNormalizationCalibrator().fit(Z)
@@ -95,7 +95,7 @@ class LatentDistributionDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to plot on; None makes a new figure.
         line_kwargs : dict, default=None
-            Passed to ``plot`` for the line, and its colour to the band.
+            Passed to ``plot`` for the line, and its color to the band.
 
         Returns
         -------
@@ -107,8 +107,8 @@ class LatentDistributionDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        import_pyplot(f"{cls.__name__}.from_estimator")
-        return cls.from_predictions(
+        cls._pyplot("from_estimator")
+        return cls.from_vectors(
             estimator.transform(X),
             name=estimator_name(estimator) if name is None else name,
             bins=bins,
@@ -118,7 +118,7 @@ class LatentDistributionDisplay(Display):
         )
 
     @classmethod
-    def from_predictions(
+    def from_vectors(
         cls,
         X: ArrayLike,
         *,
@@ -151,7 +151,7 @@ class LatentDistributionDisplay(Display):
         ValueError
             If the vectors are not a finite 2-D array of at least two rows.
         """
-        import_pyplot(f"{cls.__name__}.from_predictions")
+        cls._pyplot("from_vectors")
         display = cls(vectors=vectors(X, "vectors"), name=name)
         return display.plot(ax, bins=bins, plot_gaussian=plot_gaussian, line_kwargs=line_kwargs)
 
@@ -190,7 +190,7 @@ class LatentDistributionDisplay(Display):
         ks = float(np.median(ks_statistic(self.vectors)))
         color = COLORS[free_colors(ax)[0]]
         label = f"{self.name} (median KS {ks:.3f})"
-        options = style({"color": color, "linewidth": 2, "label": label}, line_kwargs)
+        options = line_style({"color": color, "linewidth": 2, "label": label}, line_kwargs)
         (self.line_,) = ax.plot(centers, middle, **options)
         self.band_ = ax.fill_between(
             centers, low, high, color=self.line_.get_color(), alpha=0.25, linewidth=0, label="90% of features"

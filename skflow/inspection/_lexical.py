@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from .._tables import Table
 from ..metrics import spearman_score
 from ..similarity import check_pairs
-from ._tables import Table
 
 
 def lexical_overlap(
@@ -29,7 +29,7 @@ def lexical_overlap(
     r"""Correlate similarity with edit distance.
 
     Vectors of an anisotropic space find two sentences similar that share words, whatever they mean: the
-    correlation between similarity and edit distance is then further below zero than people's judgement gives
+    correlation between similarity and edit distance is then further below zero than people's judgment gives
     reason for (Section 5 of [1]_). The edit distance [2]_ is the smallest number of insertions, deletions and
     substitutions that turn one sentence into the other.
 
@@ -50,7 +50,7 @@ def lexical_overlap(
     Returns
     -------
     result : LexicalOverlap
-        Spearman's rho x 100 of every similarity, and of `gold`, with edit distance, plain and normalised, and
+        Spearman's rho x 100 of every similarity, and of `gold`, with edit distance, plain and normalized, and
         with `gold`.
 
     Raises
@@ -75,9 +75,9 @@ def lexical_overlap(
 
     Notes
     -----
-    The normalised edit distance is the distance divided by the length of the longer sentence, in the same
+    The normalized edit distance is the distance divided by the length of the longer sentence, in the same
     unit: from 0 for equal sentences to 1; 0 for two empty ones. The plain one grows with the length of
-    sentences, the normalised one does not, and correlations with the latter are stronger. The paper does not
+    sentences, the normalized one does not, and correlations with the latter are stronger. The paper does not
     say which it takes, nor in which unit: its figure for the gold scores of STS-B, -24.61, is met within 0.1
     by the plain distance of words over the 1,500 pairs of the dev split, and by no other combination.
 
@@ -118,7 +118,7 @@ def lexical_overlap(
 
 
 def edit_distances(first, second, unit="word"):
-    """Return the edit distance of every pair, plain and normalised.
+    """Return the edit distance of every pair, plain and normalized.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def edit_distances(first, second, unit="word"):
         from rapidfuzz.distance import Levenshtein
     except ImportError as error:
         raise ImportError(
-            "edit distances need the package rapidfuzz: pip install 'skflow[inspection]'"
+            "edit distances need the package rapidfuzz: pip install 'scikit-bertflow[inspection]'"
         ) from error
     cut = str.split if unit == "word" else list
     parts = [(cut(a.lower()), cut(b.lower())) for a, b in zip(first, second, strict=True)]
@@ -200,7 +200,7 @@ class LexicalOverlap(Table):
             parts.append((f"edit distance <= {self.max_distance:g}", self.within))
         figures = [
             "edit distance",
-            "normalised edit distance",
+            "normalized edit distance",
             *(["gold"] if self.gold else []),
             "mean",
         ]

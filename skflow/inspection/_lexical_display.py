@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..similarity import check_pairs
 from ._lexical import lexical_overlap
-from ._plotting import COLORS, Display, estimator_name, import_pyplot, named, sample_rows, style
+from ._plotting import COLORS, Display, estimator_name, named, sample_rows, scatter_style
 
 if TYPE_CHECKING:
     from ._lexical import LexicalOverlap
@@ -109,7 +109,7 @@ class LexicalOverlapDisplay(Display):
         ImportError
             If matplotlib or rapidfuzz is not installed.
         """
-        import_pyplot(f"{cls.__name__}.from_estimator")
+        cls._pyplot("from_estimator")
         estimators = named(estimator, estimator_name(estimator))
         return cls.from_predictions(
             X,
@@ -162,7 +162,7 @@ class LexicalOverlapDisplay(Display):
         ValueError
             If lengths differ or a value is not a finite number.
         """
-        import_pyplot(f"{cls.__name__}.from_predictions")
+        cls._pyplot("from_predictions")
         check_pairs(X)
         similarity = named(y_pred, "similarity")
         result = lexical_overlap(X, similarity, y_true, unit=unit, max_distance=max_distance)
@@ -196,7 +196,7 @@ class LexicalOverlapDisplay(Display):
         ValueError
             If `ax` holds another number of axes than there are panels.
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
+        plt = self._pyplot("plot")
         n_panels = len(self.similarity)
         if ax is None or isinstance(ax, plt.Axes):
             ax = self._start(ax, figsize=(3.2 * n_panels, 3.8))
@@ -219,7 +219,7 @@ class LexicalOverlapDisplay(Display):
             ):
                 drawn = rows[part[rows]]
                 defaults = {"color": color, "marker": marker, "s": 12, "alpha": 0.5, "linewidth": 0}
-                options = style(defaults, scatter_kwargs)
+                options = scatter_style(defaults, scatter_kwargs)
                 store.append(panel.scatter(values[drawn], distances[drawn] + jitter[drawn], **options))
             rho = self.result.edit_distance[name]
             panel.set_title(f"{name}\n" rf"$100\,\rho$ = {rho:.1f}", fontsize="medium")

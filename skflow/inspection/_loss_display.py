@@ -6,9 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
+from sklearn.utils import column_or_1d
 
-from ._plotting import COLORS, Display, finite_vector, free_colors, import_pyplot, style
+from ._plotting import COLORS, Display, finite_vector, free_colors, line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,12 +19,12 @@ if TYPE_CHECKING:
 class LossCurveDisplay(Display):
     """Loss of a flow at every update, and its moving average.
 
-    Use `from_estimator` or `from_predictions` to make one; all parameters are stored as attributes.
+    Use `from_estimator` or `from_result` to make one; all parameters are stored as attributes.
 
     Parameters
     ----------
     loss_curve : ndarray of shape (n_updates,)
-        Loss of each batch in bits per dimension.
+        Loss of each batch in bits per dimension; nan, a gap, where the update was left out.
     validation_loss : ndarray of shape (n_epochs,), default=None
         Loss of the held-out rows after each epoch, in bits per dimension.
     name : str, default=None
@@ -44,7 +46,7 @@ class LossCurveDisplay(Display):
     Examples
     --------
     >>> from skflow.inspection import LossCurveDisplay
-    >>> display = LossCurveDisplay.from_predictions([3.0, 2.0, 1.5, 1.2])
+    >>> display = LossCurveDisplay.from_result([3.0, 2.0, 1.5, 1.2])
 
     >>> import numpy as np
     >>> from skflow.calibrators import NormalizingFlowCalibrator
@@ -96,21 +98,21 @@ class LossCurveDisplay(Display):
         ImportError
             If matplotlib is not installed.
         ValueError
-            If the estimator has no loss curve.
+            If the estimator has no loss curve, or was fitted without an update.
         """
-        import_pyplot(f"{cls.__name__}.from_estimator")
+        cls._pyplot("from_estimator")
         flow = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         if not hasattr(flow, "loss_curve_"):
             raise ValueError(f"{flow!r} has no loss_curve_: it must be a fitted NormalizingFlowCalibrator")
         scores = np.asarray(getattr(flow, "validation_scores_", ()))
-        # From nats a row to the unit of the loss.
+        # From nats per row to the unit of the loss.
         loss = -scores / (flow.n_features_in_ * math.log(2)) if len(scores) else None
-        return cls.from_predictions(
+        return cls.from_result(
             flow.loss_curve_, loss, name=name, window=window, ax=ax, line_kwargs=line_kwargs
         )
 
     @classmethod
-    def from_predictions(
+    def from_result(
         cls,
         loss_curve: ArrayLike,
         validation_loss: ArrayLike | None = None,
@@ -141,13 +143,16 @@ class LossCurveDisplay(Display):
         ImportError
             If matplotlib is not installed.
         ValueError
-            If there is no loss, or one is not a finite number.
+            If there is no loss, as after a fit with ``max_epochs=0``, or a validation loss is not finite.
         """
-        import_pyplot(f"{cls.__name__}.from_predictions")
+        cls._pyplot("from_result")
         if validation_loss is not None:
             validation_loss = finite_vector(validation_loss, "validation_loss")
-        loss_curve = finite_vector(loss_curve, "loss_curve")
-        display = cls(loss_curve=loss_curve, validation_loss=validation_loss, name=name)
+        losses: np.ndarray = column_or_1d(loss_curve, dtype=np.float64)
+        if not len(losses):
+            raise ValueError("loss_curve is empty: a fit with max_epochs=0 has made no update to plot")
+        losses = np.where(np.isfinite(losses), losses, np.nan)
+        display = cls(loss_curve=losses, validation_loss=validation_loss, name=name)
         return display.plot(ax, window=window, line_kwargs=line_kwargs)
 
     def plot(
@@ -180,8 +185,8 @@ class LossCurveDisplay(Display):
         prefix = "" if self.name is None else f"{self.name}: "
         label = f"{prefix}a batch, before its update"
         defaults = {"color": own, "alpha": 0.45, "linewidth": 1, "label": label}
-        (self.line_,) = ax.plot(updates, self.loss_curve, **style(defaults, line_kwargs))
-        average = np.convolve(self.loss_curve, np.full(window, 1 / window), mode="valid")
+        (self.line_,) = ax.plot(updates, self.loss_curve, **line_style(defaults, line_kwargs))
+        average = np.array([_finite_mean(part) for part in sliding_window_view(self.loss_curve, window)])
         (self.average_,) = ax.plot(
             updates[window - 1 :], average, color=own, linewidth=2, label=f"{prefix}mean of {window} batches"
         )
@@ -200,3 +205,9 @@ class LossCurveDisplay(Display):
         ax.set(xlabel="Update (number)", ylabel="Loss (bits per dimension)")
         ax.legend(loc="upper right")
         return self
+
+
+def _finite_mean(values):
+    """Return the mean of the finite values, nan where there is none."""
+    finite = values[np.isfinite(values)]
+    return finite.mean() if len(finite) else np.nan

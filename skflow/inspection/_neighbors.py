@@ -1,4 +1,4 @@
-"""Exact nearest neighbours among many vectors, by products of blocks of rows."""
+"""Exact nearest neighbors among many vectors, by products of blocks of rows."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import numpy as np
 _BLOCK = 2**22
 # Scores are searched in groups of so many columns.
 _GROUP = 64
-# Candidates beyond k, so that rounding in the product cannot push a neighbour out.
+# Candidates beyond k, so that rounding in the product cannot push a neighbor out.
 _SPARE = 8
 
 
@@ -22,9 +22,9 @@ def neighbor_profile(X, rows, k):
     X : ndarray of shape (n_vectors, n_features)
         All vectors, float32 or float64; the search runs in the same precision.
     rows : ndarray of shape (n_queries,) of int
-        The vectors whose neighbours are wanted. A vector is no neighbour of its own; an equal one is.
+        The vectors whose neighbors are wanted. A vector is no neighbor of its own; an equal one is.
     k : int
-        Number of neighbours, below n_vectors.
+        Number of neighbors, below n_vectors.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def neighbor_profile(X, rows, k):
     """
     n = len(X)
     n_candidates = min(k + _SPARE, n - 1)
-    # Distances need the vectors centred, lest a common offset cost digits. With y = x - m, the products with
+    # Distances need the vectors centered, lest a common offset cost digits. With y = x - m, the products with
     # the others are x.x' = y.y' + m.x' + a constant of the row: one matrix product serves both.
     mean = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
     Y = X - mean

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
-from ..calibrators._input_scaling import common_scale
+from .._magnitudes import check_magnitudes, to_numpy
 
 # The spread of a constant feature is not quite zero after rounding.
 _ROUNDING = 1e-6
@@ -28,7 +28,7 @@ class Normality:
     ks : ndarray of shape (n_features,)
         Kolmogorov-Smirnov statistic against N(0, 1), from 0 to 1.
     ks_shape : ndarray of shape (n_features,)
-        The same after the feature is standardised: the shape alone, without location and scale.
+        The same after the feature is standardized: the shape alone, without location and scale.
     skewness, excess_kurtosis : ndarray of shape (n_features,)
         0 and 0 for a Gaussian one.
     """
@@ -87,7 +87,9 @@ def normality(X: ArrayLike) -> Normality:
     >>> bool(result.ks[0] > 0.4), bool(result.ks_shape[0] < 0.1)  # far from N(0, 1), near in shape
     (True, True)
     """
-    result = measure_normality(check_array(X, dtype=np.float64, ensure_min_samples=2, input_name="X"))
+    X = check_array(to_numpy(X), dtype=np.float64, ensure_min_samples=2, input_name="X")
+    check_magnitudes(X)
+    result = measure_normality(X)
     n_constant = np.count_nonzero(np.isnan(result.ks_shape))
     if n_constant:
         warnings.warn(
@@ -101,13 +103,11 @@ def normality(X: ArrayLike) -> Normality:
 
 def measure_normality(X):
     """Do what `normality` does for a finite float64 array, without a warning."""
-    scale = common_scale(X)  # squares may neither overflow nor vanish
-    scaled = X / scale
-    mean, std = scaled.mean(axis=0), scaled.std(axis=0)
-    Z = (scaled - mean) / np.where(std <= _ROUNDING * np.abs(mean), np.nan, std)
+    mean, std = X.mean(axis=0), X.std(axis=0)
+    Z = (X - mean) / np.where(std <= _ROUNDING * np.abs(mean), np.nan, std)
     return Normality(
-        mean=mean * scale,
-        std=std * scale,
+        mean=mean,
+        std=std,
         ks=ks_statistic(X),
         ks_shape=ks_statistic(Z),
         skewness=np.mean(Z**3, axis=0),

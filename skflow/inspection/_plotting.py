@@ -1,4 +1,4 @@
-"""What the displays share: matplotlib on use, colours, sets of named values."""
+"""What the displays share: matplotlib on use, colors, sets of named values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,20 +6,32 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_random_state, column_or_1d
 
-# Okabe and Ito's colours, which people of all kinds of colour vision tell apart.
+from .._magnitudes import to_numpy
+
+# Okabe and Ito's colors, which people of all kinds of color vision tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# For those who see no colours at all.
+# For those who see no colors at all.
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)), (0, (1, 4)))
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
-_ALIASES = {"c": "color", "ls": "linestyle", "lw": "linewidth", "linewidths": "linewidth", "ms": "markersize"}
 
 
 class Display:
     """Base class of displays: where they are drawn."""
 
+    @classmethod
+    def _pyplot(cls, method) -> Any:
+        """Import matplotlib for a method, or say how to install it."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError(
+                f"{cls.__name__}.{method} requires matplotlib: pip install 'scikit-bertflow[inspection]'"
+            ) from error
+        return plt
+
     def _start(self, ax, figsize=None):
         """Keep the axes to draw on, of a new figure if `ax` is None, and return them."""
-        plt = import_pyplot(f"{type(self).__name__}.plot")
+        plt = self._pyplot("plot")
         if ax is None:
             _, ax = plt.subplots(figsize=figsize, layout="constrained")
         self.ax_ = ax
@@ -34,31 +46,6 @@ def free_colors(ax):
     artists = [*(line.get_color() for line in ax.lines), *(c.get_facecolor()[:1] for c in ax.collections)]
     taken = {to_hex(np.ravel(color) if not isinstance(color, str) else color) for color in artists}
     return sorted(range(len(COLORS)), key=lambda i: COLORS[i].lower() in taken)
-
-
-def import_pyplot(caller) -> Any:
-    """Import matplotlib, or say how to install it.
-
-    Parameters
-    ----------
-    caller : str
-        Who needs it.
-
-    Returns
-    -------
-    pyplot : module
-        ``matplotlib.pyplot``.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed; names the extra.
-    """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"{caller} requires matplotlib: pip install 'skflow[inspection]'") from error
-    return plt
 
 
 def named(values, default) -> dict[str, Any]:
@@ -82,7 +69,7 @@ def finite_vector(values, name) -> np.ndarray:
 
 def vectors(values, name, min_samples=2) -> np.ndarray:
     """Return values as a float64 array of shape (n_samples, n_features), or raise ValueError naming them."""
-    return check_array(values, dtype=np.float64, ensure_min_samples=min_samples, input_name=name)
+    return check_array(to_numpy(values), dtype=np.float64, ensure_min_samples=min_samples, input_name=name)
 
 
 def sample_rows(n, subsample, random_state) -> np.ndarray:
@@ -122,6 +109,18 @@ def sample_rows(n, subsample, random_state) -> np.ndarray:
     return np.sort(check_random_state(random_state).choice(n, size=max(1, size), replace=False))
 
 
-def style(defaults, given):
-    """Return default keyword arguments of an artist, overruled by those given under any of their names."""
-    return {**defaults, **{_ALIASES.get(name, name): value for name, value in (given or {}).items()}}
+def line_style(defaults, given):
+    """Return default keyword arguments of a line, overruled by those given under any of their names."""
+    from matplotlib import cbook, lines
+
+    return {**defaults, **cbook.normalize_kwargs(given, lines.Line2D)}
+
+
+def scatter_style(defaults, given):
+    """Return default keyword arguments of a scatter plot, overruled by those given under any name."""
+    from matplotlib import cbook, collections
+
+    given = cbook.normalize_kwargs(given, collections.PathCollection)
+    if {"c", "facecolor"} & given.keys():  # matplotlib takes one of them or `color`
+        defaults = {name: value for name, value in defaults.items() if name != "color"}
+    return {**defaults, **given}

@@ -17,10 +17,9 @@ from ._plotting import (
     estimator_name,
     finite_vector,
     free_colors,
-    import_pyplot,
     named,
     sample_rows,
-    style,
+    scatter_style,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ class SimilarityDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        import_pyplot(f"{cls.__name__}.from_estimator")
+        cls._pyplot("from_estimator")
         estimators = named(estimator, estimator_name(estimator))
         y_pred = {name: each.predict(X) for name, each in estimators.items()}
         return cls.from_predictions(
@@ -159,7 +158,7 @@ class SimilarityDisplay(Display):
         ValueError
             If lengths differ or a value is not a finite number.
         """
-        import_pyplot(f"{cls.__name__}.from_predictions")
+        cls._pyplot("from_predictions")
         y_true = finite_vector(y_true, "y_true")
         similarities = {name: finite_vector(y, name) for name, y in named(y_pred, "similarity").items()}
         for name, values in similarities.items():
@@ -212,7 +211,7 @@ class SimilarityDisplay(Display):
                 "linewidth": 0,
                 "label": rf"{name} ($100\,\rho$ = {rho:.1f})",
             }
-            options = style(defaults, scatter_kwargs)
+            options = scatter_style(defaults, scatter_kwargs)
             self.scatter_.append(ax.scatter(self.y_true[rows], values[rows], **options))
             self.density_.append(_density(self.ax_similarity_, values, "y", color, i))
         ax.set(xlabel="Gold similarity (score)", ylabel="Cosine similarity")

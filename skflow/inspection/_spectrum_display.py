@@ -15,9 +15,8 @@ from ._plotting import (
     Display,
     estimator_name,
     free_colors,
-    import_pyplot,
+    line_style,
     named,
-    style,
     vectors,
 )
 
@@ -29,8 +28,8 @@ class SingularValueDisplay(Display):
     """Share of every singular direction in the squared length of vectors.
 
     A cloud that is the same in all directions has a horizontal line at 1 / d; a narrow cone starts high and
-    falls steeply. Vectors are not centred: their mean is a direction like others. Use `from_estimator` or
-    `from_predictions` to make one; all parameters are stored as attributes.
+    falls steeply. Vectors are not centered: their mean is a direction like others. Use `from_estimator` or
+    `from_vectors` to make one; all parameters are stored as attributes.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ class SingularValueDisplay(Display):
     >>> import numpy as np
     >>> from skflow.inspection import SingularValueDisplay
     >>> X = np.random.RandomState(0).standard_normal((1000, 4)) + 1
-    >>> display = SingularValueDisplay.from_predictions(X)
+    >>> display = SingularValueDisplay.from_vectors(X)
 
     >>> from skflow.calibrators import StandardNormalizationCalibrator
     >>> calibrator = StandardNormalizationCalibrator().fit(X)
@@ -104,13 +103,13 @@ class SingularValueDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        import_pyplot(f"{cls.__name__}.from_estimator")
+        cls._pyplot("from_estimator")
         estimators = named(estimator, estimator_name(estimator))
         sets = {"raw": X, **{name: each.transform(X) for name, each in estimators.items()}}
-        return cls.from_predictions(sets, ax=ax, line_kwargs=line_kwargs)
+        return cls.from_vectors(sets, ax=ax, line_kwargs=line_kwargs)
 
     @classmethod
-    def from_predictions(
+    def from_vectors(
         cls,
         X: ArrayLike | Mapping[str, ArrayLike],
         *,
@@ -138,7 +137,7 @@ class SingularValueDisplay(Display):
         ValueError
             If vectors are not a finite 2-D array, or all zero.
         """
-        import_pyplot(f"{cls.__name__}.from_predictions")
+        cls._pyplot("from_vectors")
         shares, n_features = {}, 1
         for name, values in named(X, "vectors").items():
             Z = vectors(values, name)
@@ -179,7 +178,7 @@ class SingularValueDisplay(Display):
                 "label": f"{name} (first: {100 * values[0]:.1f}%)",
             }
             shown = np.where(values > lowest, 100 * values, np.nan)
-            self.lines_ += ax.plot(np.arange(1, len(values) + 1), shown, **style(defaults, line_kwargs))
+            self.lines_ += ax.plot(np.arange(1, len(values) + 1), shown, **line_style(defaults, line_kwargs))
         self.uniform_ = ax.axhline(
             100 / self.n_features, color="0.5", linewidth=1, linestyle=(0, (1, 2)), label="all equal"
         )

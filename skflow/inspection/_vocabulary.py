@@ -7,13 +7,13 @@ from numbers import Real
 
 import numpy as np
 
-from ..embedders._text import check_texts
+from .._texts import check_texts
 
 # wordfreq counts all numbers of one shape together, under the name "00", "000"...
 _NUMBER_SHAPE = re.compile(r"\d\d")
 # So many words of wordfreq; no vocabulary has more of them as single tokens.
 _MAX_WORDS = 100_000
-# Texts that are tokenised at once.
+# Texts that are tokenized at once.
 _CHUNK = 50_000
 
 
@@ -37,9 +37,9 @@ def load_transformer(embedder):
     ValueError
         If its model is no transformer with a table of word embeddings.
     """
-    if not hasattr(embedder, "_find") or not hasattr(embedder, "_load"):
+    if not hasattr(embedder, "encoder"):
         raise TypeError(f"embedder must be a BertEmbedder, got {embedder!r}")
-    encoder = embedder._load(embedder._find())
+    encoder = embedder.encoder()
     table = None if encoder.model is None else encoder.model.get_input_embeddings()
     if getattr(table, "weight", None) is None or table.weight.ndim != 2:
         raise ValueError(f"{embedder.model_name_or_path} has no table of word embeddings to look at")
@@ -60,6 +60,36 @@ def word_embeddings(encoder):
         float32.
     """
     return encoder.model.get_input_embeddings().weight.detach().float().cpu().numpy()
+
+
+def average_tokens(encoder, texts, *, layers, max_length, batch_size):
+    """Average the vectors of every entry of the vocabulary over its occurrences in texts.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        See :func:`load_transformer`.
+    texts : list of str
+        Texts. The tokens that the tokenizer adds do not count.
+    layers, max_length, batch_size
+        As of a BertEmbedder.
+
+    Returns
+    -------
+    vectors : ndarray of shape (n_vocabulary, n_features)
+        float32; zero for entries that do not occur.
+    n_occurrences : ndarray of shape (n_vocabulary,) of int
+    """
+    sums, counts = None, np.zeros(encoder.n_vocabulary, dtype=np.int64)
+    options = {"layers": layers, "max_length": max_length, "batch_size": batch_size}
+    for ids, vectors in encoder.token_vectors(texts, **options):
+        if sums is None:
+            sums = np.zeros((encoder.n_vocabulary, vectors.shape[1]))
+        np.add.at(sums, ids, vectors)
+        counts += np.bincount(ids, minlength=len(counts))
+    if sums is None:
+        raise ValueError("texts hold no token")
+    return (sums / np.maximum(counts, 1)[:, None]).astype(np.float32), counts
 
 
 def vocabulary_frequencies(encoder, frequencies):
@@ -93,7 +123,7 @@ def _wordfreq(language):
     except ImportError as error:
         raise ImportError(
             f"frequencies={language!r} names a language of the package wordfreq, which is not installed: "
-            "pip install 'skflow[inspection]', or give a mapping of words to frequencies."
+            "pip install 'scikit-bertflow[inspection]', or give a mapping of words to frequencies."
         ) from error
     try:
         known = wordfreq.get_frequency_dict(language, wordlist="best")
@@ -114,7 +144,7 @@ def _frequencies_of_words(encoder, mapping):
         if not isinstance(value, Real) or not 0 <= value < np.inf:
             raise ValueError(f"frequencies[{word!r}] must be a finite number of at least 0, got {value!r}")
     numbers = _single_tokens(encoder, [f" {word}" for word in words])
-    within, at_start = _tokenise(encoder, [" the", "the"])
+    within, at_start = _tokenize(encoder, [" the", "the"])
     if within != at_start:  # a byte-level vocabulary: the former is the common form, the latter may do, too
         bare = np.flatnonzero(numbers < 0)
         numbers[bare] = _single_tokens(encoder, [words[i] for i in bare])
@@ -126,18 +156,18 @@ def _frequencies_of_words(encoder, mapping):
 
 def _single_tokens(encoder, words):
     """Return the number of the token that each word is, or -1 for a word of several."""
-    numbers = [ids[0] if len(ids) == 1 else -1 for ids in _tokenise(encoder, words)]
+    numbers = [ids[0] if len(ids) == 1 else -1 for ids in _tokenize(encoder, words)]
     return np.array(numbers, dtype=np.int64)
 
 
 def _count(encoder, texts):
     counts = np.zeros(encoder.n_vocabulary)
-    for ids in _tokenise(encoder, texts):
+    for ids in _tokenize(encoder, texts):
         np.add.at(counts, ids, 1)
     return counts
 
 
-def _tokenise(encoder, texts):
+def _tokenize(encoder, texts):
     options = {
         "add_special_tokens": False,
         "truncation": False,

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 from skflow.calibrators import NATSVCalibrator, StandardNormalizationCalibrator, WhiteningCalibrator
-from skflow.calibrators._moments import CHUNK_BYTES, RunningMoments
+from skflow.calibrators._moments import CHUNK_BYTES
 
 CALIBRATORS = [
     StandardNormalizationCalibrator(),
@@ -47,87 +47,6 @@ def assert_same_fit(left, right, rtol=1e-10):
         if hasattr(left, name):
             one, two = getattr(left, name), getattr(right, name)
             np.testing.assert_allclose(one, two, rtol=rtol, atol=rtol * np.abs(one).max(initial=0))
-
-
-class TestMoments:
-    """Against numpy's own two-pass formulas."""
-
-    @pytest.mark.parametrize("full", [False, True])
-    @pytest.mark.parametrize("shift", [0, 1e8])
-    def test_equal_numpy(self, full, shift):
-        X = correlated(2 * CHUNK_BYTES // (8 * 40) + 17, 40) + shift  # three chunks
-        moments = RunningMoments.empty(40, full=full)
-        moments.update(X)
-        X = X - shift  # exact here, and spares numpy the rounding errors that it makes far off the origin
-        expected = np.cov(X.T, ddof=0) if full else X.var(axis=0)
-        np.testing.assert_allclose(moments.second, expected, rtol=1e-12, atol=1e-12 * expected.max())
-        np.testing.assert_allclose(moments.mean, X.mean(axis=0) + shift, rtol=1e-13)
-        assert moments.n_samples == len(X)
-
-    @pytest.mark.parametrize("full", [False, True])
-    @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e305])
-    def test_squares_out_of_range(self, full, scale):
-        """The moments of scaled rows are scaled moments, kept in units that do not overflow."""
-        X = correlated(30, 4)
-        scaled = RunningMoments.empty(4, full=full)
-        scaled.update(X * scale)
-        plain = RunningMoments.empty(4, full=full)
-        plain.update(np.ldexp(X * scale, -np.frexp(scale)[1]))
-        power = scaled.exponent - np.frexp(scale)[1]
-        np.testing.assert_allclose(np.ldexp(scaled.second, 2 * power), plain.second, rtol=1e-10, atol=1e-10)
-
-    def test_differences_out_of_range(self):
-        """Rows farther apart than the largest float64: population deviation of +-a is a."""
-        largest = np.finfo(np.float64).max
-        moments = RunningMoments.empty(1, full=False)
-        moments.update(np.array([[largest], [-largest]]))
-        assert moments.mean[0] == 0
-        np.testing.assert_allclose(np.ldexp(np.sqrt(moments.second), moments.exponent - 4), largest / 16)
-
-    @pytest.mark.parametrize("order", [(1e-200, 1.0), (1.0, 1e-200), (1e200, 1e-200), (1e-200, 1e200)])
-    def test_pieces_of_different_magnitude(self, order):
-        X = correlated(20, 3)
-        pieces = [X * scale for scale in order]
-        one = RunningMoments.empty(3, full=True)
-        one.update(np.vstack(pieces))
-        two = RunningMoments.empty(3, full=True)
-        for piece in pieces:
-            two.update(piece)
-        assert one.exponent == two.exponent
-        np.testing.assert_allclose(one.second, two.second, rtol=1e-10)
-
-    @pytest.mark.parametrize("full", [False, True])
-    def test_far_off_the_origin(self, full):
-        """Sorted pieces whose means differ by whole deviations, at 1e10 of them from the origin."""
-        X = np.sort(correlated(900, 3) % 8, axis=0).round(3)
-        far = X + 2.0**33
-        X = far - 2.0**33  # exactly what is left of it
-        moments = RunningMoments.empty(3, full=full)
-        for piece in np.array_split(far, 9):
-            moments.update(piece)
-        expected = np.cov(X.T, ddof=0) if full else X.var(axis=0)
-        np.testing.assert_allclose(moments.second, expected, rtol=1e-12)
-
-    @pytest.mark.parametrize("full", [False, True])
-    @pytest.mark.parametrize("value", [1e6, 0.1, -1 / 3, 1e-30, 1e300])
-    def test_constant_has_no_variance(self, full, value):
-        """Exactly none, over several chunks and updates: numpy's own var gives rounding noise here."""
-        moments = RunningMoments.empty(2, full=full)
-        for n_samples in (1, 7, CHUNK_BYTES // 8):
-            moments.update(np.full((n_samples, 2), value))
-        assert not moments.second.any()
-        np.testing.assert_array_equal(moments.mean, value)
-
-    def test_failed_update_changes_nothing(self):
-        X = correlated(20, 3)
-        moments = RunningMoments.empty(3, full=True)
-        moments.update(X)
-        mean, second = moments.mean, moments.second
-        copies = mean.copy(), second.copy()
-        moments.update(X + 1)
-        assert moments.second is not second
-        np.testing.assert_array_equal(mean, copies[0])
-        np.testing.assert_array_equal(second, copies[1])
 
 
 @every_calibrator
@@ -219,9 +138,9 @@ class TestWeights:
         assert_same_fit(one, clone(calibrator).fit(X, sample_weight=1e-9 * weight))
 
     def test_rows_without_weight_leave_no_trace(self, calibrator):
-        """Not even through the choice of a shift, or as an overflow."""
+        """Not even through the choice of a shift."""
         X = correlated(60, 5)
-        extreme = np.vstack([np.full((1, 5), 1e300), X, np.full((1, 5), -1e300)])
+        extreme = np.vstack([np.full((1, 5), 1e30), X, np.full((1, 5), -1e30)])
         weight = np.r_[0, np.ones(60), 0]
         assert_same_fit(
             clone(calibrator).fit(X), clone(calibrator).fit(extreme, sample_weight=weight), rtol=1e-13
@@ -235,6 +154,7 @@ class TestWeights:
             (np.full(10, np.nan), "NaN"),
             (np.ones(9), "sample_weight.shape"),
             (np.ones((10, 2)), "1D"),
+            (np.full(10, 1e308), "overflows"),
         ],
     )
     def test_bad_weights(self, calibrator, weight, message):
@@ -291,6 +211,8 @@ class TestInput:
             (None, ValueError, "(None|2D array)"),
             ([["a", "b"], ["c", "d"]], ValueError, "(convert|numeric|strings)"),
             (np.array([["a", "b"], ["c", "d"]]), ValueError, "(convert|numeric|strings)"),
+            (np.array([[1.0, 2e30]] * 3), ValueError, r"largest magnitude in X is 2e\+30.*rescale"),
+            (np.array([[0.0, -1e-31]] * 3), ValueError, "largest magnitude in X is 1e-31.*rescale"),
             (np.eye(3) * 1j, ValueError, "[Cc]omplex"),
             (np.arange(3.0), ValueError, "1D array"),
             (np.zeros((2, 2, 2)), ValueError, "dim 3"),
@@ -317,6 +239,92 @@ class TestInput:
             with pytest.raises(ValueError, match="contains NaN"):
                 calibrator.inverse_transform(np.full((3, n_columns), np.nan))
 
+    def test_range_of_what_is_inverted(self, calibrator):
+        if not hasattr(calibrator, "inverse_transform"):
+            return
+        calibrator = clone(calibrator).fit(correlated(20, 2))
+        Z = calibrator.transform(np.ones((3, 2)))
+        with pytest.raises(ValueError, match="largest magnitude in X is 1e"):
+            calibrator.inverse_transform(np.full_like(Z, 1e31))
+
+    def test_failed_fit_leaves_no_trace(self, calibrator):
+        pandas = pytest.importorskip("pandas")
+        good = pandas.DataFrame(correlated(20, 3), columns=["a", "b", "c"])
+        bad = pandas.DataFrame(np.full((4, 2), 1e31), columns=["d", "e"])
+        calibrator = clone(calibrator)
+        before = dict(vars(calibrator))
+        for method in (calibrator.fit, calibrator.partial_fit):
+            with pytest.raises(ValueError, match="largest magnitude"):
+                method(bad)
+            with pytest.raises(ValueError, match=r"[Nn]egative"):
+                method(good, sample_weight=-np.ones(20))
+            assert vars(calibrator) == before
+        calibrator.fit(good)
+        before = dict(vars(calibrator))
+        for method, X in ((calibrator.fit, bad), (calibrator.partial_fit, good * 1e31)):
+            with pytest.raises(ValueError, match="largest magnitude"):
+                method(X)
+            after = vars(calibrator)
+            assert list(after) == list(before)
+            assert all(after[name] is value for name, value in before.items())
+
+    def test_interrupted_fit_changes_nothing(self, calibrator, monkeypatch):
+        def interrupt(self):
+            raise KeyboardInterrupt
+
+        X = correlated(20, 3)
+        calibrator, new = clone(calibrator).fit(X), clone(calibrator)
+        Z = calibrator.transform(X)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(calibrator), "_solve", interrupt)
+            for method in (calibrator.fit, calibrator.partial_fit, new.fit):
+                with pytest.raises(KeyboardInterrupt):
+                    method(2 * X)
+        np.testing.assert_array_equal(calibrator.transform(X), Z)
+        assert not hasattr(new, "n_features_in_")
+
+    def test_overflow_of_all_weights_together(self, calibrator):
+        X = correlated(20, 3)
+        calibrator = clone(calibrator).fit(X, sample_weight=np.full(20, 5e306))
+        with pytest.raises(ValueError, match="sum of sample_weight overflows"):
+            calibrator.partial_fit(X, sample_weight=np.full(20, 5e306))
+        assert calibrator.n_samples_seen_ == pytest.approx(1e308)
+
+    @pytest.mark.parametrize(("stored", "native"), [(">f8", np.float64), (">f4", np.float32)])
+    def test_byte_order(self, calibrator, stored, native):
+        """Big-endian files: what native numbers give, bit for bit."""
+        X = correlated(40, 5, dtype=native)
+        plain, swapped = clone(calibrator).fit(X), clone(calibrator).fit(X.astype(stored))
+        Z = swapped.transform(X.astype(stored))
+        assert Z.dtype == native
+        assert Z.dtype.isnative
+        assert_same_fit(plain, swapped, rtol=0)
+        np.testing.assert_array_equal(Z, plain.transform(X))
+        if hasattr(calibrator, "inverse_transform"):
+            back = swapped.inverse_transform(Z.astype(stored))
+            assert back.dtype == native
+            np.testing.assert_array_equal(back, plain.inverse_transform(Z))
+
+    def test_tensors(self, calibrator):
+        torch = pytest.importorskip("torch")
+        X = torch.from_numpy(correlated(20, 3, dtype=np.float32)).bfloat16()
+        exact = X.float().numpy()
+        expected = clone(calibrator).fit_transform(exact)
+        assert expected.dtype == np.float32
+        for rows in (X, X.clone().requires_grad_(), list(X), tuple(X.float()), X.float().requires_grad_()):
+            fitted = clone(calibrator).fit(rows)
+            np.testing.assert_array_equal(fitted.transform(rows), expected)
+            if hasattr(fitted, "inverse_transform"):
+                back = fitted.inverse_transform(torch.from_numpy(expected).requires_grad_())
+                np.testing.assert_array_equal(back, fitted.inverse_transform(expected))
+
+    def test_bfloat16_arrays(self, calibrator):
+        ml_dtypes = pytest.importorskip("ml_dtypes")
+        X = correlated(20, 3).astype(ml_dtypes.bfloat16)
+        expected = clone(calibrator).fit_transform(X.astype(np.float32))
+        for rows in (X, list(X)):
+            np.testing.assert_array_equal(clone(calibrator).fit_transform(rows), expected)
+
     def test_not_fitted(self, calibrator):
         calibrator = clone(calibrator)
         for method in ("transform", "inverse_transform", "get_feature_names_out"):
@@ -324,9 +332,7 @@ class TestInput:
                 arguments = () if method == "get_feature_names_out" else (np.ones((2, 2)),)
                 with pytest.raises(NotFittedError):
                     getattr(calibrator, method)(*arguments)
-        if not isinstance(calibrator, StandardNormalizationCalibrator):
-            with pytest.raises(NotFittedError):
-                calibrator.covariance_  # noqa: B018
+        assert not hasattr(calibrator, "covariance_")
 
     def test_pandas(self, calibrator):
         pandas = pytest.importorskip("pandas")
@@ -360,7 +366,7 @@ class TestInput:
 finite_matrices = hnp.arrays(
     np.float64,
     hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=8),
-    elements=st.floats(-1e150, 1e150) | st.floats(-1, 1) | st.sampled_from([0.0, 1e-320, 1e-12, 1e12, 1e6]),
+    elements=st.floats(-1e30, 1e30) | st.floats(-1, 1) | st.sampled_from([0.0, 1e-320, 1e-12, 1e12, 1e6]),
 )
 
 
@@ -368,7 +374,12 @@ class TestAlwaysFinite:
     @settings(deadline=None, max_examples=60)
     @given(X=finite_matrices, index=st.integers(0, len(CALIBRATORS) - 1))
     def test_property(self, X, index):
-        calibrator = clone(CALIBRATORS[index]).fit(X)
+        calibrator = clone(CALIBRATORS[index])
+        if 0 < np.abs(X).max() < 1e-30:
+            with pytest.raises(ValueError, match="largest magnitude"):
+                calibrator.fit(X)
+            return
+        calibrator.fit(X)
         assert all(np.isfinite(array).all() for array in fitted_arrays(calibrator).values())
         assert np.isfinite(calibrator.transform(X)).all()
 
@@ -410,14 +421,13 @@ class TestAlwaysFinite:
     @pytest.mark.parametrize(
         ("dtype", "scale"),
         [
-            (np.float64, 1e200),
-            (np.float64, 1e-200),
-            (np.float64, 1e300),
-            (np.float32, 1e30),
+            (np.float64, 1e28),
+            (np.float64, 1e-30),
+            (np.float32, 1e28),
             (np.float32, 1e-30),
         ],
     )
-    def test_squares_out_of_range(self, calibrator, dtype, scale):
+    def test_ends_of_the_range(self, calibrator, dtype, scale):
         """Up to the scale, the result is that of ordinary numbers."""
         X = correlated(50, 5).astype(dtype)
         plain = clone(calibrator).fit(X).transform(X).astype(np.float64)

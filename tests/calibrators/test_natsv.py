@@ -22,12 +22,12 @@ class TestValues:
 
     @pytest.mark.parametrize("n_components", [1, 3, 11])
     def test_numpy(self, X, n_components):
-        """Against the singular value decomposition of the centred rows."""
-        centred = X - X.mean(axis=0)
-        _, singular_values, right = np.linalg.svd(centred, full_matrices=False)
+        """Against the singular value decomposition of the centered rows."""
+        centered = X - X.mean(axis=0)
+        _, singular_values, right = np.linalg.svd(centered, full_matrices=False)
         top = right[:n_components]
         calibrator = NATSVCalibrator(n_components).fit(X)
-        np.testing.assert_allclose(calibrator.transform(X), centred - centred @ top.T @ top, atol=1e-10)
+        np.testing.assert_allclose(calibrator.transform(X), centered - centered @ top.T @ top, atol=1e-10)
         np.testing.assert_allclose(calibrator.singular_values_, singular_values[:n_components])
         np.testing.assert_allclose(np.abs(np.sum(calibrator.components_ * top, axis=1)), 1)
 

@@ -7,6 +7,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_similarity
 
 from skflow.calibrators import WhiteningCalibrator
+from skflow.calibrators._whitening import is_float32_enough
 
 
 @pytest.fixture(name="X")
@@ -33,14 +34,14 @@ class TestValues:
 
     @pytest.mark.parametrize("strength", [0, 0.25, 1])
     def test_numpy(self, X, strength):
-        """A few lines by another road: singular values of the centred rows instead of a covariance."""
-        centred = X - X.mean(axis=0)
-        _, singular_values, right = np.linalg.svd(centred, full_matrices=False)
+        """A few lines by another road: singular values of the centered rows instead of a covariance."""
+        centered = X - X.mean(axis=0)
+        _, singular_values, right = np.linalg.svd(centered, full_matrices=False)
         gains = (singular_values / np.sqrt(len(X))) ** -strength
-        zca = centred @ right.T * gains @ right
+        zca = centered @ right.T * gains @ right
         Z = WhiteningCalibrator(method="zca", strength=strength).fit_transform(X)
         np.testing.assert_allclose(Z, zca, atol=1e-9)
-        pca = np.abs(centred @ right.T * gains)  # up to the signs of the axes
+        pca = np.abs(centered @ right.T * gains)  # up to the signs of the axes
         np.testing.assert_allclose(
             np.abs(WhiteningCalibrator(strength=strength).fit_transform(X)), pca, atol=1e-9
         )
@@ -83,13 +84,13 @@ class TestValues:
         np.testing.assert_allclose(cosine_similarity(pca), cosine_similarity(zca), atol=1e-9)
 
     def test_zca_moves_least(self, X):
-        """Kessy et al. (2018): of all whitenings, ZCA keeps closest to the centred rows."""
-        centred = X - X.mean(axis=0)
+        """Kessy et al. (2018): of all whitenings, ZCA keeps closest to the centered rows."""
+        centered = X - X.mean(axis=0)
         zca = WhiteningCalibrator(method="zca").fit_transform(X)
         rng = np.random.default_rng(0)
         for _ in range(5):
             rotation = np.linalg.qr(rng.normal(size=(12, 12)))[0]
-            assert np.linalg.norm(zca - centred) < np.linalg.norm(zca @ rotation - centred)
+            assert np.linalg.norm(zca - centered) < np.linalg.norm(zca @ rotation - centered)
 
 
 class TestStrength:
@@ -137,7 +138,7 @@ class TestAutomaticStrength:
         concentration = np.cbrt(np.abs(mean).max() / np.linalg.norm(mean))
         assert strength == pytest.approx(concentration * (1 - level * specific), abs=0.02)
 
-    @pytest.mark.parametrize("scale", [1e-250, 1e-3, 1e3, 1e250])
+    @pytest.mark.parametrize("scale", [1e-29, 1e-3, 1e3, 1e28])
     def test_scale_and_order_of_features_do_not_matter(self, X, scale):
         expected = WhiteningCalibrator(strength="auto").fit(X).strength_
         assert 0 < expected < 1
@@ -190,7 +191,7 @@ class TestAutomaticStrength:
 
 
 class TestShrinkage:
-    @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+    @pytest.mark.parametrize("scale", [1.0, 1e-29, 1e28])
     def test_scikit_learn(self, scale):
         X = np.random.default_rng(0).normal(size=(15, 20)) * np.arange(1, 21) + 3
         calibrator = WhiteningCalibrator(strength="auto").fit(scale * X)
@@ -199,6 +200,16 @@ class TestShrinkage:
         variances = np.linalg.eigvalsh(theirs.covariance_)[::-1]
         assert calibrator.rank_ == 20
         np.testing.assert_allclose(calibrator.set_params(strength=1)._deviations / scale, np.sqrt(variances))
+
+    @pytest.mark.parametrize("n_components", [None, 18])
+    def test_signs(self, n_components):
+        """Of the directions, too, that the rows do not vary in."""
+        X = np.random.default_rng(0).normal(size=(6, 20))
+        calibrator = WhiteningCalibrator(n_components, strength="auto").fit(X)
+        assert calibrator.shrinkage_ > 0
+        components = calibrator.components_
+        assert (components[np.arange(len(components)), np.abs(components).argmax(axis=1)] > 0).all()
+        np.testing.assert_allclose(components @ components.T, np.eye(len(components)), atol=1e-12)
 
     def test_where(self):
         X = np.random.default_rng(0).normal(size=(15, 20)) + 1
@@ -355,6 +366,31 @@ class TestInverse:
     def test_is_the_projection_where_directions_were_dropped(self, X, method):
         calibrator = WhiteningCalibrator(4, method=method).fit(X)
         back = calibrator.inverse_transform(calibrator.transform(X))
-        centred = X - X.mean(axis=0)
-        top = np.linalg.svd(centred)[2][:4]
-        np.testing.assert_allclose(back, X.mean(axis=0) + centred @ top.T @ top, atol=1e-10)
+        centered = X - X.mean(axis=0)
+        top = np.linalg.svd(centered)[2][:4]
+        np.testing.assert_allclose(back, X.mean(axis=0) + centered @ top.T @ top, atol=1e-10)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("smallest", [1e-1, 1e-2, 1e-3, 1e-4])
+def test_float32_products_keep_their_bound(strength, smallest):
+    # The same rows in float64, which are computed in float64, are the reference.
+    rng = np.random.RandomState(0)
+    deviations = np.geomspace(1, smallest, 64)
+    axes = np.linalg.qr(rng.standard_normal((64, 64)))[0]
+    X = (rng.standard_normal((500, 64)) * deviations @ axes + 3).astype(np.float32)
+    calibrator = WhiteningCalibrator(strength=strength).fit(X)
+    Z, expected = calibrator.transform(X), calibrator.transform(X.astype(np.float64))
+    assert np.linalg.norm(Z - expected, axis=1) == pytest.approx(
+        0, abs=3e-5 * np.linalg.norm(expected, axis=1).min()
+    )
+    allowed = is_float32_enough(deviations, deviations**-strength)
+    assert allowed == (calibrator._product_dtype(X.dtype) == np.float32)
+
+
+def test_float64_where_float32_is_not_enough():
+    flat, steep = np.ones(4), np.array([1.0, 1e-4])
+    assert is_float32_enough(flat, 1 / flat)
+    assert is_float32_enough(steep, steep**-0.25)
+    assert not is_float32_enough(steep, 1 / steep)
+    assert is_float32_enough(np.empty(0), np.empty(0))

@@ -23,7 +23,7 @@ from sklearn.utils._testing import ignore_warnings
 
 from skflow.embedders import BertEmbedder
 
-from .conftest import SENTENCES
+from .._encoders import SENTENCES
 
 TEXTS = [text for text in SENTENCES if len(text) < 60]
 
@@ -108,15 +108,15 @@ def test_refit_forgets(tiny_bert):
         ({"device": "toaster"}, "device"),
         ({"device": []}, "device"),
         ({"device": ["cpu", 0]}, "device"),
-        ({"device": ["cpu", "foo"]}, "device='foo' is no device"),
+        ({"device": ["cpu", "foo"]}, "device='foo' is not a device"),
         ({"device": "meta"}, "device='meta' computes nothing"),
         ({"device": ["cpu", "meta"]}, "device='meta' computes nothing"),
         ({"sif": 0.0}, "sif"),
         ({"sif": 1e-3, "pooling": "max"}, "sif"),
         ({"exclude_special_tokens": True, "pooling": "cls"}, "exclude_special_tokens"),
         ({"cache": 3}, "cache"),
-        ({"cache": ""}, "cache='' is no file; expected the path"),
-        ({"cache": ":memory:"}, "cache=':memory:' is no file; expected the path"),
+        ({"cache": ""}, "cache='' is not a file; expected the path"),
+        ({"cache": ":memory:"}, "cache=':memory:' is not a file; expected the path"),
         ({"verbose": -1}, "verbose"),
     ],
 )
@@ -264,7 +264,7 @@ def test_changed_files_are_loaded_anew(tiny, tmp_path):
     embedder = BertEmbedder(path, layers=0)
     before = embedder.fit_transform(TEXTS)
     shutil.copy(f"{tiny('electra')}/tokenizer.json", path)
-    from .conftest import make_encoder
+    from .._encoders import make_encoder
 
     make_encoder("bert", path, seed=1)
     assert not np.allclose(embedder.transform(TEXTS), before)
@@ -426,9 +426,69 @@ def test_token_never_leaks(tiny_bert):
     assert embedder._find().name  # a local directory needs no token
 
 
+def test_model_in_memory_in_place_of_a_name(declare, tiny_bert):
+    import transformers
+    from sentence_transformers import SentenceTransformer
+
+    for model in (SentenceTransformer(declare()), transformers.BertModel.from_pretrained(tiny_bert)):
+        message = f"is a {type(model).__name__} in memory; expected the name or the directory"
+        for method in ("fit", "transform"):
+            with pytest.raises(TypeError, match=message):
+                getattr(BertEmbedder(model), method)(["a cat"])
+
+
+def test_no_state_carries_the_token(tiny_bert):
+    import copy
+
+    secret = "hf_verysecret"
+    embedder = BertEmbedder(tiny_bert, token=secret).fit(TEXTS)
+    assert embedder.__getstate__()["token"] is None
+    assert BertEmbedder(token=True).__getstate__()["token"] is True
+    pipeline = make_pipeline(embedder, StandardScaler())
+    for estimator in (embedder, pipeline):
+        for twin in (copy.copy(estimator), copy.deepcopy(estimator)):
+            kept = twin if estimator is embedder else twin[0]
+            assert (kept.token, repr(kept.token)) == (secret, "'***'")
+            assert vars(kept) == vars(embedder)
+            assert secret.encode() not in pickle.dumps(twin)
+    twin = copy.deepcopy(embedder)
+    twin.layers = [1]
+    assert (type(twin), embedder.layers) == (BertEmbedder, "auto")
+    assert copy.deepcopy([embedder, embedder])[0].token == secret
+
+
+def test_skops_file_does_not_carry_the_token(tiny_bert):
+    import zipfile
+
+    io_ = pytest.importorskip("skops.io")
+    embedder = BertEmbedder(tiny_bert, token="hf_verysecret").fit(TEXTS)
+    for estimator in (embedder, make_pipeline(embedder, StandardScaler())):
+        content = io_.dumps(estimator)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            assert not any(b"hf_verysecret" in archive.read(name) for name in archive.namelist())
+        trusted = io_.get_untrusted_types(data=content)
+        loaded = io_.loads(content, trusted=trusted)
+        loaded = loaded if estimator is embedder else loaded[0]
+        assert loaded.token is None
+        np.testing.assert_array_equal(loaded.transform(TEXTS), embedder.transform(TEXTS))
+
+
+def test_warnings_point_at_the_line_of_the_user(tiny_bert):
+    embedder = BertEmbedder(tiny_bert, max_length=4)
+    pipeline = make_pipeline(embedder, StandardScaler())
+    for call in (
+        embedder.fit_transform,
+        pipeline.fit,
+        clone(embedder).set_output(transform="pandas").transform,
+    ):
+        with pytest.warns(UserWarning, match="were truncated") as seen:
+            call(["the cat sat on the mat", "a dog"])
+        assert [warning.filename for warning in seen] == [__file__]
+
+
 @pytest.mark.slow
 def test_memory_stays_bounded(tiny_bert):
-    # 300,000 short texts, and one of 10 MB: far less is added than tokenising everything at once would take.
+    # 300,000 short texts, and one of 10 MB: far less is added than tokenizing everything at once would take.
     program = """
 import sys, warnings
 from skflow.embedders import BertEmbedder

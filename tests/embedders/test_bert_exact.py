@@ -10,9 +10,9 @@ from sklearn.exceptions import NotFittedError
 
 from skflow.embedders import BertEmbedder
 
-from .conftest import ARCHITECTURES, BERT_LIKE, DECODERS, LEAKY, SENTENCES
+from .._encoders import ARCHITECTURES, BERT_LIKE, DECODERS, LEAKY, SENTENCES
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*texts were cut:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*texts were truncated:UserWarning")
 
 LONG = " ".join(["the big dog and a small cat ran in the park"] * 30)
 
@@ -68,7 +68,7 @@ def test_blocks_above_the_highest_layer_do_not_run(tiny, architecture):
     path = tiny(architecture)
     embedder = BertEmbedder(path, layers=[0, 2], pooling="mean").fit(["a"])
     (encoder,) = loaded_models._models.values()
-    kind = type(encoder._hidden._blocks[0])
+    kind = type(encoder._layered.hidden_states._blocks[0])
     calls = []
     for module in encoder.model.modules():
         if isinstance(module, kind):
@@ -86,7 +86,7 @@ def test_where_the_blocks_are_unknown_the_whole_model_runs(tiny_bert):
     embedder = BertEmbedder(tiny_bert, layers=[1, -1], pooling="mean")
     expected = embedder.fit_transform(SENTENCES)
     (encoder,) = loaded_models._models.values()
-    encoder._hidden._blocks = None
+    encoder._layered.hidden_states._blocks = None
     np.testing.assert_allclose(embedder.transform(SENTENCES), expected, rtol=0, atol=1e-6)
 
 
@@ -122,8 +122,8 @@ def test_declared_modules_that_cannot_do_with_padding_get_none(declare):
     assert not np.allclose(encode(path, texts), expected, rtol=0, atol=1e-3)  # its own batches leak
     np.testing.assert_allclose(BertEmbedder(path).fit_transform(texts), expected, rtol=0, atol=1e-5)
     (encoder,) = loaded_models._models.values()
-    assert encoder.declared.is_fast
-    encoder.declared.is_fast = False
+    assert encoder._is_fast
+    encoder._is_fast = False
     np.testing.assert_allclose(BertEmbedder(path).transform(texts), expected, rtol=0, atol=1e-5)
 
 
@@ -165,7 +165,7 @@ def test_tokenizer_that_pads_on_the_left(tiny, tmp_path):
 @settings(max_examples=50)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=10), st.integers(8, 40))
 def test_no_other_batches_cost_less(lengths, budget):
-    from skflow.embedders._encoder import COST_OF_A_PASS, split
+    from skflow.embedders._batching import COST_OF_A_PASS, split
 
     lengths = np.array(lengths)
     rows = np.argsort(-lengths, kind="stable")
@@ -253,14 +253,14 @@ def test_max_length_cuts_and_says_so_once(tiny_bert):
     texts = ["the cat sat on the mat", "a dog", LONG, LONG]
     embedder = BertEmbedder(tiny_bert, layers=-1, pooling="mean", max_length=6).fit(texts)
     with pytest.warns(
-        UserWarning, match="3 of 4 texts were cut: they have more tokens than max_length=6"
+        UserWarning, match="3 of 4 texts were truncated: they have more tokens than max_length=6"
     ) as seen:
         vectors = embedder.transform(texts)
     assert len(seen) == 1
     expected = [hidden_states(tiny_bert, text, max_length=6)[0][-1].mean(axis=0) for text in texts]
     np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
     with pytest.warns(
-        UserWarning, match="1 of 1 texts were cut: they have more tokens than the model's own limit"
+        UserWarning, match="1 of 1 texts were truncated: they have more tokens than the model's own limit"
     ):
         embedder.set_params(max_length=None).transform([LONG])
 
@@ -273,7 +273,7 @@ def test_text_at_the_limit_is_not_cut(tiny_bert):
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "gpt2"])
 def test_very_long_text_is_cut_like_any_other(tiny, architecture):
-    # 10 MB, of which tokenising a prefix must be enough; and one word without end.
+    # 10 MB, of which tokenizing a prefix must be enough; and one word without end.
     path = tiny(architecture)
     embedder = BertEmbedder(path, layers=-1, pooling="mean", max_length=16)
     start = "the cat sat on the mat and the dog ran in the park with a big red ball " * 2
@@ -339,9 +339,9 @@ def test_declared_checkpoint(declare, architecture, declared):
     vectors = BertEmbedder(path).fit_transform(texts)
     np.testing.assert_allclose(vectors, encode(path, texts), rtol=0, atol=1e-5)
     (encoder,) = loaded_models._models.values()
-    assert encoder.declared.is_fast
+    assert encoder._is_fast
     # Its own encode, which runs where the fast way would differ, gives the same.
-    encoder.declared.is_fast = False
+    encoder._is_fast = False
     np.testing.assert_allclose(BertEmbedder(path).transform(texts), vectors, rtol=0, atol=1e-5)
 
 
@@ -353,7 +353,7 @@ def test_declared_checkpoint_in_half_precision(declare, fast):
     path = declare("bert", "mean", behind=["dense", "normalize"])
     embedder = BertEmbedder(path, dtype="bfloat16").fit(SENTENCES)
     (encoder,) = loaded_models._models.values()
-    encoder.declared.is_fast = fast
+    encoder._is_fast = fast
     # 8 bits of mantissa
     np.testing.assert_allclose(embedder.transform(SENTENCES), encode(path, SENTENCES), rtol=0, atol=0.05)
 
@@ -383,14 +383,14 @@ def test_layers_or_pooling_of_a_declared_checkpoint(declare):
         BertEmbedder(path, exclude_special_tokens=True).fit(texts)
 
 
-@pytest.mark.filterwarnings("default:.*texts were cut:UserWarning")
+@pytest.mark.filterwarnings("default:.*texts were truncated:UserWarning")
 def test_what_its_own_encode_cuts_is_reported_too(declare):
     from skflow.embedders._loading import loaded_models
 
     embedder = BertEmbedder(declare()).fit(["a"])
     (encoder,) = loaded_models._models.values()
-    encoder.declared.is_fast = False
-    with pytest.warns(UserWarning, match="1 of 3 texts were cut"):
+    encoder._is_fast = False
+    with pytest.warns(UserWarning, match="1 of 3 texts were truncated"):
         embedder.transform(["the cat", LONG, "a \ud800 dog"])
 
 
@@ -410,7 +410,7 @@ def test_checkpoint_without_transformer(tmp_path):
     except ImportError:  # before 5.4
         from sentence_transformers.models import StaticEmbedding
 
-    from .conftest import BERT_TOKENS, wordpiece
+    from .._encoders import BERT_TOKENS, wordpiece
 
     static = StaticEmbedding(wordpiece(BERT_TOKENS), embedding_dim=16)
     SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path))

@@ -1,12 +1,16 @@
 """The cache: same vectors, no work twice, and never a wrong vector."""
 
+import contextlib
+import functools
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -18,9 +22,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skflow.embedders import BertEmbedder
-from skflow.embedders._cache import FILE_NAME, VectorCache
+from skflow.embedders._cache import VectorCache
+from skflow.embedders._sqlite_file import FILE_NAME
 
-from .conftest import SENTENCES
+from .._encoders import BERT_TOKENS, SENTENCES, wordpiece
+from .._sts_files import write_senteval
 
 TEXTS = [text for text in SENTENCES if len(text) < 60]
 PRINT = b"f" * 16
@@ -138,7 +144,7 @@ def test_files_of_the_model_are_in_the_key(tiny_bert, tmp_path, path, n_embedded
 def test_cut_texts_are_reported_from_the_cache_too(tiny_bert, path):
     embedder = BertEmbedder(tiny_bert, cache=path, max_length=5)
     for _ in range(2):
-        with pytest.warns(UserWarning, match="2 of 3 texts were cut"):
+        with pytest.warns(UserWarning, match="2 of 3 texts were truncated"):
             embedder.transform(["the cat sat on the mat", "a dog", "the cat sat on the mat"])
 
 
@@ -157,13 +163,13 @@ def test_round_trip_of_any_text(path):
     ]
     vectors = np.random.RandomState(0).standard_normal((len(texts), 7)).astype(np.float32)
     vectors[0] = [np.nan, np.inf, -np.inf, -0.0, 1e-45, 3.4e38, 0]
-    is_cut = np.arange(len(texts)) % 3 == 0
+    truncated = np.arange(len(texts)) % 3 == 0
     cache = VectorCache(path, PRINT)
     assert cache.n_features() is None
-    cache.write(texts, vectors, is_cut)
+    cache.write(texts, vectors, truncated)
     back, cut, missing = cache.read(texts[::-1])
     np.testing.assert_array_equal(back[::-1], vectors)
-    np.testing.assert_array_equal(cut[::-1], is_cut)
+    np.testing.assert_array_equal(cut[::-1], truncated)
     assert len(missing) == 0
     assert cache.n_features() == 7
     for other in (b"e" * 16, b"g" * 16, b"\xff" * 16):
@@ -177,7 +183,7 @@ def test_round_trip_of_any_text(path):
         "UPDATE vectors SET vector = zeroblob(length(vector))",
         "UPDATE vectors SET vector = substr(vector, 1, length(vector) - 4)",
         "UPDATE vectors SET vector = 'text'",
-        "UPDATE vectors SET is_cut = 1 - is_cut",
+        "UPDATE vectors SET truncated = 1 - truncated",
         "UPDATE vectors SET checksum = zeroblob(8)",
         "UPDATE vectors SET (vector, checksum) = (SELECT vector, checksum FROM vectors LIMIT 1 OFFSET 1)",
     ],
@@ -239,8 +245,10 @@ def test_unusable_file_costs_one_warning(tiny_bert, path, kind):
     with pytest.warns(UserWarning, match="cannot be used .*vectors are computed") as seen:
         np.testing.assert_array_equal(embedder.transform(TEXTS), expected)
     assert len(seen) == 1
-    with pytest.warns(UserWarning, match="cannot be used"):
+    assert seen[0].filename == __file__  # not a line of the package, nor of scikit-learn
+    with pytest.warns(UserWarning, match="cannot be used") as seen:
         embedder.fit(TEXTS)
+    assert seen[0].filename == __file__
     assert before is None or path.read_bytes() == before
     assert not path.with_name(path.name + ".damaged").exists()
 
@@ -315,7 +323,7 @@ def test_lost_mark_is_set_again(tiny_bert, path, n_embedded):
 def test_any_single_damage_is_healed(path):
     texts = [str(i) for i in range(60)]
     vectors = np.random.RandomState(0).standard_normal((60, 32)).astype(np.float32)
-    is_cut = np.zeros(60, dtype=bool)
+    truncated = np.zeros(60, dtype=bool)
 
     def use():
         """Read, write what is missing, and return the number of missing rows and of warnings."""
@@ -328,7 +336,7 @@ def test_any_single_damage_is_healed(path):
             if len(there):
                 np.testing.assert_array_equal(kept[there], vectors[there])
             if len(missing):
-                cache.write([texts[i] for i in missing], vectors[missing], is_cut[missing])
+                cache.write([texts[i] for i in missing], vectors[missing], truncated[missing])
         return len(missing), len(seen)
 
     assert use() == (60, 0)
@@ -383,14 +391,14 @@ def test_a_lock_does_not_hold_up_work_for_long(tiny_bert, path):
 def test_read_only_directory(tiny_bert, path, monkeypatch, n_embedded):
     import stat
 
-    from skflow.embedders import _cache
+    from skflow.embedders import _sqlite_file
 
     expected = BertEmbedder(tiny_bert, cache=path).fit_transform(TEXTS)
     before = path.read_bytes()
     path.chmod(stat.S_IREAD)
     path.parent.chmod(stat.S_IREAD | stat.S_IEXEC)
     # An administrator may write everywhere.
-    monkeypatch.setattr(_cache.os, "access", lambda *_: False)
+    monkeypatch.setattr(_sqlite_file.os, "access", lambda *_: False)
     n_embedded.clear()
     try:
         with warnings.catch_warnings():
@@ -407,9 +415,9 @@ def test_read_only_directory(tiny_bert, path, monkeypatch, n_embedded):
 
 
 def test_locked_by_another_process(tiny_bert, path, monkeypatch):
-    from skflow.embedders import _cache
+    from skflow.embedders import _sqlite_file
 
-    monkeypatch.setattr(_cache, "_SECONDS_TO_WAIT", 0.1)
+    monkeypatch.setattr(_sqlite_file, "_SECONDS_TO_WAIT", 0.1)
     expected = BertEmbedder(tiny_bert, cache=path).fit_transform(TEXTS)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -502,11 +510,188 @@ def test_nothing_is_pickled(tiny_bert, path):
     BertEmbedder(tiny_bert, cache=path).transform(TEXTS)
     with sqlite3.connect(path) as connection:
         kept = connection.execute(
-            "SELECT length(key), length(vector), is_cut, length(checksum) FROM vectors"
+            "SELECT length(key), length(vector), truncated, length(checksum) FROM vectors"
         ).fetchall()
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
     assert set(kept) == {(32, 32 * 4, 0, 8)}
+
+
+def test_setting_up_waits_for_a_reader(path):
+    from skflow.embedders import _sqlite_file
+
+    VectorCache(path, PRINT).write(["a"], np.ones((1, 4), dtype=np.float32), np.zeros(1, dtype=bool))
+    change(path, "PRAGMA journal_mode = DELETE")
+    reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM vectors").fetchone()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="locked"):  # SQLite itself does not wait
+            connection.execute("PRAGMA journal_mode = WAL")
+        timer = threading.Timer(0.3, reader.close)
+        timer.start()
+        _sqlite_file._let_readers_in(connection)
+        timer.join()
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def open_together(directory, barrier, worker):
+    for number in range(30):
+        barrier.wait()
+        cache = VectorCache(directory / f"{number}.sqlite", PRINT)
+        cache.write([str(worker)], np.full((1, 4), worker, dtype=np.float32), np.zeros(1, dtype=bool))
+
+
+@pytest.mark.filterwarnings("error")
+def test_processes_set_up_one_new_file(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as manager, ProcessPoolExecutor(4, mp_context=context) as pool:
+        barrier = manager.Barrier(4)
+        for done in [pool.submit(open_together, tmp_path, barrier, worker) for worker in range(4)]:
+            done.result()
+    assert [rows(tmp_path / f"{number}.sqlite") for number in range(30)] == [4] * 30
+
+
+def test_cache_that_is_not_where_the_embedder_is_unpickled(tiny_bert, tmp_path, monkeypatch):
+    import joblib
+
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    embedder = BertEmbedder(tiny_bert, cache="cache.sqlite")
+    expected = embedder.fit_transform(TEXTS)
+    assert embedder.cache == "cache.sqlite"  # stays relative
+    joblib.dump(Pipeline([("embed", embedder), ("scale", FunctionTransformer())]), tmp_path / "p.joblib")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        joblib.load(tmp_path / "p.joblib")
+    monkeypatch.chdir(tmp_path / "there")
+    with pytest.warns(UserWarning, match=r"'cache\.sqlite' is not there .*works without a cache") as seen:
+        pipeline = joblib.load(tmp_path / "p.joblib")
+    assert [warning.filename for warning in seen] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(pipeline.transform(TEXTS), expected)
+    assert not os.listdir()
+    content = pickle.dumps(pipeline)
+    # Whoever fits here, asks for a cache here.
+    pipeline.fit_transform(TEXTS)
+    assert rows(tmp_path / "there" / "cache.sqlite") == len(set(TEXTS))
+    monkeypatch.chdir(tmp_path / "here")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pickle.loads(content).transform(TEXTS)
+        # As the workers of a search get it.
+        monkeypatch.chdir(tmp_path)
+        pickle.loads(pickle.dumps(BertEmbedder(tiny_bert, cache="cache.sqlite"))).transform(TEXTS)
+    assert rows(tmp_path / "cache.sqlite") == len(set(TEXTS))
+
+
+def interrupted(function, after):
+    """Return a function that does what `function` does, and is interrupted the time after so many."""
+    times = iter(range(after))
+
+    @functools.wraps(function)
+    def work(*args, **kwargs):
+        if next(times, None) is None:
+            raise KeyboardInterrupt
+        return function(*args, **kwargs)
+
+    return work
+
+
+def test_interrupted_work_is_kept(tiny_bert, path, n_embedded, monkeypatch):
+    import transformers
+
+    from skflow.embedders import _encoder
+
+    monkeypatch.setattr(_encoder, "SECONDS_PER_WINDOW", 0)
+    texts = [f"the {a} {b}" for a in ("cat", "dog", "man") for b in ("sat", "ran", "is", "was")]
+    expected = BertEmbedder(tiny_bert).transform(texts)
+    embedder = BertEmbedder(tiny_bert, cache=path, batch_size=1).fit(texts)
+    # A batch has 16 tokens on a CPU: three texts of five.
+    with monkeypatch.context() as patch:
+        patch.setattr(transformers.BertModel, "forward", interrupted(transformers.BertModel.forward, 2))
+        with pytest.raises(KeyboardInterrupt):
+            embedder.transform(texts)
+    assert rows(path) == 6
+    n_embedded.clear()
+    np.testing.assert_allclose(embedder.transform(texts), expected, rtol=0, atol=1e-6)
+    assert n_embedded == [6]
+
+
+def test_interrupted_work_of_a_checkpoint_of_its_own_kind_is_kept(tmp_path, path, n_embedded, monkeypatch):
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    except ImportError:  # before 5.4
+        from sentence_transformers.models import StaticEmbedding
+
+    from skflow.embedders import _encoder
+
+    monkeypatch.setattr(_encoder, "SECONDS_PER_WINDOW", 0)
+    model = SentenceTransformer(modules=[StaticEmbedding(wordpiece(BERT_TOKENS), embedding_dim=16)])
+    model.save(str(tmp_path / "static"))
+    texts = [f"the {a} {b}" for a in ("cat", "dog", "man") for b in ("sat", "ran", "is", "was")]
+    embedder = BertEmbedder(tmp_path / "static", cache=path, batch_size=5).fit(texts)
+    with monkeypatch.context() as patch:
+        patch.setattr(SentenceTransformer, "encode", interrupted(SentenceTransformer.encode, 3))
+        with pytest.raises(KeyboardInterrupt):
+            embedder.transform(texts)
+    assert rows(path) == 5 + 1 + 1  # after the first five, the time that is left is for one
+    n_embedded.clear()
+    np.testing.assert_allclose(embedder.transform(texts), model.encode(texts), rtol=0, atol=1e-6)
+    assert n_embedded == [5]
+
+
+def run_search(encoder, home):
+    from skflow.datasets import load_sts
+    from skflow.similarity import CosineSimilarityRegressor
+
+    data = load_sts("stsb", data_home=home)
+    grid = {"encoder__calibrate": ["passthrough", StandardScaler()]}
+    GridSearchCV(CosineSimilarityRegressor(encoder), grid, cv=3).fit(data.pairs, data.score)
+
+
+def run_evaluation(encoder, home):
+    from skflow.evaluation import evaluate_sts
+
+    evaluate_sts(encoder, ["stsb", "sts12"], data_home=home, n_resamples=0)
+
+
+def run_comparison(encoder, home):
+    from skflow.evaluation import compare_calibrators
+
+    calibrators = {"raw": "passthrough", "scaled": StandardScaler()}
+    compare_calibrators(encoder[0], calibrators, ["stsb"], data_home=home, n_resamples=0, verbose=0)
+
+
+@pytest.mark.parametrize("work", [run_search, run_evaluation, run_comparison])
+def test_interrupted_work_goes_on_where_it_stopped(tiny, tmp_path, path, n_embedded, monkeypatch, work):
+    import transformers
+
+    from skflow.embedders import _encoder
+
+    monkeypatch.setattr(_encoder, "SECONDS_PER_WINDOW", 0)
+    home = write_senteval(tmp_path / "data")
+    embedder = BertEmbedder(tiny("bert"), batch_size=4, cache=path)
+    encoder = Pipeline([("embed", embedder), ("calibrate", "passthrough")])
+    n_kept = [0]
+    for after in (5, 9):
+        with monkeypatch.context() as patch:
+            forward = interrupted(transformers.BertModel.forward, after)
+            patch.setattr(transformers.BertModel, "forward", forward)
+            with pytest.raises(KeyboardInterrupt):
+                work(encoder, home)
+        n_kept.append(rows(path))
+    assert n_kept[0] < n_kept[1] < n_kept[2]
+    n_embedded.clear()
+    work(encoder, home)
+    assert sum(n_embedded) == rows(path) - n_kept[2] > 0  # each of what was missing once
+    n_embedded.clear()
+    work(encoder, home)
+    assert n_embedded == []
 
 
 @pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])

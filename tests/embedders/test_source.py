@@ -58,7 +58,7 @@ def run(program, *arguments, home, endpoint=None):
 def test_missing_directory(tmp_path):
     for name in (tmp_path / "absent", "./absent/model", "a/b/c"):
         with pytest.raises(
-            FileNotFoundError, match=r"model_name_or_path=.*no directory .*no name of a model"
+            FileNotFoundError, match=r"model_name_or_path=.*no directory .*not the name of a model"
         ):
             BertEmbedder(name).fit(TEXTS)
     (tmp_path / "empty").mkdir()
@@ -146,16 +146,29 @@ class Hub:
 
 
 @pytest.fixture
-def hub(tiny_bert, tmp_path):
+def hub_of(tmp_path):
+    """Return a function that starts a hub over a copy of a model, and files that need no download."""
     import shutil
 
-    source = tmp_path / "source"
-    shutil.copytree(tiny_bert, source)
-    for other in ("pytorch_model.bin", "tf_model.h5", "README.md"):
-        (source / other).write_bytes(b"not needed")
-    hub = Hub(source)
-    yield hub
-    hub.close()
+    hubs = []
+
+    def start(model, change=lambda source: None):
+        source = tmp_path / "source"
+        shutil.copytree(model, source)
+        for other in ("pytorch_model.bin", "tf_model.h5", "README.md"):
+            (source / other).write_bytes(b"not needed")
+        change(source)
+        hubs.append(Hub(source))
+        return hubs[-1]
+
+    yield start
+    for hub in hubs:
+        hub.close()
+
+
+@pytest.fixture
+def hub(hub_of, tiny_bert):
+    return hub_of(tiny_bert)
 
 
 def test_local_files_need_no_network(tiny_bert, declare, tmp_path):
@@ -197,6 +210,25 @@ except FileNotFoundError as error:
     done = run(program, out, home=home)  # which fails on any use of the network
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(np.load(out), expected)
+
+
+@pytest.mark.parametrize("folder", ["checkpoint-1", "onnx", ".pooling"])
+def test_any_folder_of_a_module_is_downloaded(hub_of, declare, tmp_path, folder):
+    model = declare(pooling="cls")
+
+    def change(source):
+        move_module(source, 1, folder)
+        (source / "openvino").mkdir()
+        (source / "openvino" / "weights.bin").write_bytes(b"not needed")
+
+    hub = hub_of(model, change)
+    program = """
+np.save(sys.argv[1], BertEmbedder("org/tiny").fit_transform(["the cat sat", "a dog"]))
+"""
+    done = run(program, tmp_path / "vectors.npy", home=tmp_path / "home", endpoint=hub.endpoint)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), BertEmbedder(model).fit_transform(TEXTS))
+    assert not [path for _, path, _ in hub.requests if "openvino" in path]
 
 
 def test_model_that_the_hub_does_not_know(hub, tmp_path):
@@ -269,7 +301,7 @@ def test_remote_tokenizer_does_not_run_unless_trusted(tiny_bert, tmp_path, set_j
 
 
 @pytest.mark.parametrize("place", ["modules", "router", "dense"])
-def test_foreign_modules_do_not_run_unless_trusted(declare, tmp_path, place):
+def test_remote_modules_do_not_run_unless_trusted(declare, tmp_path, place):
     import shutil
 
     path = tmp_path / "model"
@@ -287,6 +319,107 @@ def test_foreign_modules_do_not_run_unless_trusted(declare, tmp_path, place):
         content = json.loads(file.read_text(encoding="utf-8"))
         content["activation_function"] = "own.C"
     file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"asks for the class 'own\.C'.*trust_remote_code=True"):
+        BertEmbedder(path).fit(TEXTS)
+    assert not (tmp_path / "ran").exists()
+
+
+def move_module(path, number, folder, *, link=False):
+    """Give the folder of a module another name, or put it elsewhere behind a link."""
+    file = path / "modules.json"
+    modules = json.loads(file.read_text(encoding="utf-8"))
+    old = path / modules[number]["path"]
+    if link:
+        elsewhere = path.parent / "elsewhere"
+        old.rename(elsewhere)
+        (path / folder).symlink_to(elsewhere, target_is_directory=True)
+    else:
+        (path / folder).parent.mkdir(parents=True, exist_ok=True)
+        old.rename(path / folder)
+    modules[number]["path"] = folder
+    file.write_text(json.dumps(modules), encoding="utf-8")
+    return path / folder
+
+
+FOLDERS = [".pooling", "checkpoint-9", "onnx", "openvino", "coreml", "a/.b/onnx", "linked"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_folders_of_modules_are_in_the_fingerprint(declare, tmp_path, set_json, folder):
+    import shutil
+
+    path = tmp_path / "model"
+    shutil.copytree(declare(), path)
+    pooling = move_module(path, 1, folder, link=folder == "linked")
+    embedder = BertEmbedder(path, cache=tmp_path / "cache.sqlite")
+    mean = embedder.fit_transform(TEXTS)
+    # Of sentence-transformers before 5.4, and since.
+    content = json.loads((pooling / "config.json").read_text(encoding="utf-8"))
+    if "pooling_mode" in content:
+        set_json(pooling / "config.json", pooling_mode="cls")
+    else:
+        set_json(pooling / "config.json", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
+    expected = BertEmbedder(declare(pooling="cls")).fit_transform(TEXTS)
+    assert not np.allclose(mean, expected, atol=1e-2)
+    for each in (embedder, BertEmbedder(path)):  # from disk, and from memory
+        np.testing.assert_allclose(each.fit_transform(TEXTS), expected, atol=1e-6)
+
+
+def test_links_in_a_circle_end(tmp_path):
+    (tmp_path / "onnx" / "deep").mkdir(parents=True)
+    (tmp_path / "onnx" / "deep" / "up").symlink_to(tmp_path / "onnx", target_is_directory=True)
+    (tmp_path / "onnx" / "deep" / "weights.bin").write_bytes(b"1")
+    (tmp_path / "modules.json").write_text('[{"path": ""}, {"path": "onnx"}]', encoding="utf-8")
+    (tmp_path / "data").symlink_to(tmp_path.parent, target_is_directory=True)  # which no module names
+    assert [file[0] for file in model_files(tmp_path)] == ["modules.json", "onnx/deep/weights.bin"]
+
+
+@pytest.mark.parametrize(
+    "content", ["{}", '[1, {}, {"path": 3}]', "[" * 100_000, '[{"path": "/absent"}]', ""]
+)
+def test_modules_that_cannot_be_read_name_nothing(tmp_path, content):
+    (tmp_path / "modules.json").write_text(content, encoding="utf-8")
+    assert [file[0] for file in model_files(tmp_path)] == ["modules.json"]
+
+
+@pytest.mark.parametrize("kind", ["linked", ".dense", "onnx"])
+def test_remote_code_in_any_folder_of_a_module_does_not_run(declare, tmp_path, set_json, kind):
+    import shutil
+
+    path = tmp_path / "model"
+    shutil.copytree(declare(behind=["dense"]), path)
+    with_code(path, "import torch\nC = torch.nn.Tanh")
+    dense = move_module(path, 2, kind, link=kind == "linked")
+    set_json(dense / "config.json", activation_function="own.C")
+    with pytest.raises(ValueError, match=r"asks for the class 'own\.C'.*trust_remote_code=True"):
+        BertEmbedder(path).fit(TEXTS)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("place", ["", "0_Router"])
+def test_remote_code_behind_a_linked_route_does_not_run(declare, tmp_path, place):
+    import shutil
+
+    path, route = tmp_path / "model", tmp_path / "route"
+    shutil.copytree(declare(), path)
+    shutil.copytree(declare(behind=["dense"]), route)
+    with_code(path, "import torch\nC = torch.nn.Tanh")
+    dense = next(route.glob("*Dense*"))
+    content = json.loads((dense / "config.json").read_text(encoding="utf-8"))
+    (dense / "config.json").write_text(
+        json.dumps({**content, "activation_function": "own.C"}), encoding="utf-8"
+    )
+    router = path / place
+    router.mkdir(exist_ok=True)
+    (router / "query_0_Dense").symlink_to(dense, target_is_directory=True)
+    own = "sentence_transformers.models."
+    types = {"query_0_Dense": f"{own}Dense"}
+    settings = {"types": types, "structure": {"query": [*types]}, "parameters": {}}
+    (router / "router_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    modules = [{"idx": 0, "name": "0", "path": place, "type": f"{own}Router"}]
+    (path / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    inside = f"{place}/query_0_Dense/config.json".lstrip("/")
+    assert inside in [file[0] for file in model_files(path)]
     with pytest.raises(ValueError, match=r"asks for the class 'own\.C'.*trust_remote_code=True"):
         BertEmbedder(path).fit(TEXTS)
     assert not (tmp_path / "ran").exists()
@@ -377,8 +510,11 @@ def test_missing_weights_are_reported(tiny_bert, tmp_path):
     lost = next(key for key in weights if "layer.2" in key)
     del weights[lost]
     save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.warns(UserWarning, match="lacks 1 weights of the encoder"):
+    with pytest.raises(ValueError, match="lacks 1 weights of the encoder"):
         BertEmbedder(path).fit(TEXTS)
+    # Layer 2 is the input of the block that lacks one.
+    expected = BertEmbedder(tiny_bert, layers=[0, 2]).fit_transform(TEXTS)
+    np.testing.assert_array_equal(BertEmbedder(path, layers=[0, 2]).fit_transform(TEXTS), expected)
 
 
 def test_digest_depends_on_content_and_names_alone(tmp_path):

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skflow.embedders._text import check_texts
+from skflow._texts import check_texts
 
 TEXTS = ["a cat", "", "zwei Hunde"]
 
 
-class Labelled(str):
+class Labeled(str):
     """A str subclass, as some libraries hand out."""
 
 
@@ -22,7 +22,7 @@ class Labelled(str):
         lambda t: np.array(t, dtype=object),
         np.array,
         lambda t: np.array(t, dtype=object)[:, None],
-        lambda t: [Labelled(x) for x in t],
+        lambda t: [Labeled(x) for x in t],
         lambda t: [np.str_(x) for x in t],
     ],
 )

@@ -1,52 +1,14 @@
 """Texts, and tiny random encoders and checkpoints, for the exports."""
 
-import json
 import warnings
 
 import numpy as np
 import pytest
 
-from ..embedders.conftest import SENTENCES, WORDS, make_encoder
+from .._encoders import SENTENCES, WORDS
 
 # What sentence-transformers 6 demands for modules of another package; earlier versions take it as well.
 LOADING = {"trust_remote_code": True, "local_files_only": True}
-
-
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory):
-    """Return a function from the name of an architecture to the path of a tiny random encoder."""
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = make_encoder(name, tmp_path_factory.mktemp(name))
-        return made[name]
-
-    return get
-
-
-@pytest.fixture(scope="session")
-def tiny_bert(tiny):
-    return tiny("bert")
-
-
-@pytest.fixture(autouse=True)
-def _forget_models():
-    """No test sees a model that another one loaded."""
-    from skflow.embedders._loading import loaded_models
-
-    loaded_models.clear()
-
-
-@pytest.fixture
-def set_json():
-    """Return a function that changes keys of a JSON file."""
-
-    def change(path, **values):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        path.write_text(json.dumps({**content, **values}), encoding="utf-8")
-
-    return change
 
 
 @pytest.fixture(scope="session")
@@ -58,11 +20,11 @@ def texts():
 
 @pytest.fixture
 def transform():
-    """Return a function that fits and transforms without the warning that texts were cut."""
+    """Return a function that fits and transforms without the warning that texts were truncated."""
 
     def fit_transform(pipeline, texts):
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*texts were cut", category=UserWarning)
+            warnings.filterwarnings("ignore", message=".*texts were truncated", category=UserWarning)
             return pipeline.fit(texts).transform(texts)
 
     return fit_transform

@@ -127,7 +127,8 @@ def test_flow_of_vectors_far_off_the_origin(permutation, tmp_path):
     X += 800 * X.std(axis=0)
     flow = NormalizingFlowCalibrator(coupling="affine", permutation=permutation, **TRAINED)
     check(flow, X, tmp_path)
-    assert not flow._frame.is_scaled
+    assert (flow.scale_ == 1).all()
+    assert (flow.offset_ == 0).all()
 
 
 def test_learned_mixing_of_many_features(tmp_path):
@@ -218,5 +219,5 @@ def test_opset_out_of_range(opset, tmp_path):
 
 def test_without_onnx(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"pip install 'skflow\[onnx\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'scikit-bertflow\[onnx\]'"):
         to_onnx(StandardNormalizationCalibrator().fit(vectors(2)), tmp_path / "a.onnx")

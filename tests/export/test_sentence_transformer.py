@@ -23,6 +23,7 @@ from skflow.calibrators._base import BaseCalibrator
 from skflow.embedders import BertEmbedder
 from skflow.export import to_sentence_transformer
 
+from .._encoders import BERT_TOKENS, wordpiece
 from .conftest import LOADING, assert_close
 
 FLOW = {"max_epochs": 3, "batch_size": 16, "random_state": 0}
@@ -197,10 +198,10 @@ def test_files(fitted, tmp_path):
     to_sentence_transformer(pipeline).save(str(tmp_path))
     modules = json.loads((tmp_path / "modules.json").read_text())
     assert [module["type"] for module in modules] == [
-        "skflow.export.modules.layered_encoder.LayeredEncoder",
-        "skflow.export.modules.token_pooling.TokenPooling",
-        "skflow.export.modules.calibration.CalibrationModule",
-        "skflow.export.modules.calibration.CalibrationModule",
+        "skflow.modules.LayeredEncoder",
+        "skflow.modules.TokenPooling",
+        "skflow.export.CalibrationModule",
+        "skflow.export.CalibrationModule",
     ]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {path.suffix for path in files} <= {".json", ".safetensors", ".md", ".txt", ".jinja"}
@@ -433,3 +434,122 @@ def test_damaged_calibrator(fitted, tmp_path):
     file.write_bytes(file.read_bytes()[:-8])
     with pytest.raises(ValueError, match="checksum"):
         SentenceTransformer(str(tmp_path), **LOADING)
+
+
+# FNet, YOSO, ConvBERT and MobileBERT let real tokens see padding, whatever the attention mask says.
+@pytest.mark.parametrize("architecture", ["fnet", "convbert", "mobilebert"])
+@pytest.mark.parametrize("is_checkpoint", [False, True])
+def test_models_whose_tokens_attend_to_padding(architecture, is_checkpoint, tiny, texts, transform, tmp_path):
+    path = tiny(architecture)
+    if is_checkpoint:
+        path = save_checkpoint(path, tmp_path / "checkpoint", "mean")
+    assert_alone_and_together(BertEmbedder(path), texts, transform, tmp_path)
+
+
+def test_yoso(texts, transform, tmp_path):
+    import transformers
+
+    tokenizer = wordpiece(BERT_TOKENS, types=False)
+    config = transformers.YosoConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=64,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        transformers.AutoModel.from_config(config).save_pretrained(tmp_path / "yoso")
+    tokenizer.save_pretrained(tmp_path / "yoso")
+    assert_alone_and_together(BertEmbedder(tmp_path / "yoso"), texts, transform, tmp_path)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "convbert"])
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_checkpoints_with_a_cnn(architecture, pooling, tiny, texts, transform, tmp_path):
+    path = save_checkpoint(tiny(architecture), tmp_path / "checkpoint", pooling, behind=("cnn", "dense"))
+    assert_alone_and_together(BertEmbedder(path), texts, transform, tmp_path)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken", "weightedmean", ("mean", "max")])
+def test_empty_text_of_a_decoder(pooling, tiny, texts, transform, tmp_path):
+    path = save_checkpoint(tiny("gpt2"), tmp_path / "checkpoint", pooling)
+    expected, vectors = assert_alone_and_together(BertEmbedder(path), texts, transform, tmp_path)
+    empty = texts.index("")
+    assert not expected[empty].any()
+    assert not vectors[empty].any()
+
+
+def test_empty_text_of_a_decoder_before_a_dense_module(tiny, texts, transform, tmp_path):
+    path = save_checkpoint(tiny("gpt2"), tmp_path / "checkpoint", "max", behind=("dense",))
+    assert_alone_and_together(BertEmbedder(path), texts, transform, tmp_path)
+
+
+def test_half_precision_checkpoint_with_a_dense_module(tiny_bert, texts, transform, tmp_path):
+    path = save_checkpoint(tiny_bert, tmp_path / "checkpoint", "mean", behind=("dense",))
+    embedder = BertEmbedder(path, dtype="bfloat16")
+    expected = transform(embedder, texts)
+    model = to_sentence_transformer(embedder)
+    for each in (model, reload(model, tmp_path / "saved")):  # 8 bits of mantissa
+        np.testing.assert_allclose(each.encode(texts), expected, rtol=0, atol=0.05 * np.abs(expected).max())
+
+
+def test_model_card(tiny_bert, texts, tmp_path):
+    pipeline = make_pipeline(
+        BertEmbedder(tiny_bert, layers="last2", pooling="max", max_length=20),
+        StandardNormalizationCalibrator(),
+        WhiteningCalibrator(n_components=12),
+    ).fit(texts[:64])
+    reload(to_sentence_transformer(pipeline), tmp_path / "saved").save(str(tmp_path / "again"))
+    for name in ("saved", "again"):
+        card = (tmp_path / name / "README.md").read_text(encoding="utf-8")
+        for row in (
+            "| layers | 3, 4 |",
+            "| pooling | max |",
+            "| tokens | 20 |",
+            "| calibration | StandardNormalizationCalibrator, then WhiteningCalibrator |",
+            "| dimensions | 12 |",
+        ):
+            assert row in card
+        assert "trust_remote_code=True" in card
+        assert "pip install scikit-bertflow" in card
+
+
+def save_checkpoint(path, directory, pooling, behind=()):
+    """Save a sentence-transformers checkpoint around a tiny encoder."""
+    try:
+        from sentence_transformers.base.modules import Dense, Transformer
+        from sentence_transformers.sentence_transformer.modules import CNN, Pooling
+    except ImportError:  # before version 5.4
+        from sentence_transformers.models import CNN, Dense, Pooling, Transformer
+
+    def make_pooling(mode):
+        try:
+            return Pooling(32, mode)
+        except AttributeError:  # version 5.0 takes several one by one
+            return Pooling(32, **{f"pooling_mode_{name}_tokens": True for name in mode})
+
+    first = Transformer(path, max_seq_length=24)
+    if first.tokenizer.pad_token is None:
+        first.tokenizer.pad_token = first.tokenizer.eos_token
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        modules = [first, *([CNN(32, 16, [1, 3])] if "cnn" in behind else []), make_pooling(pooling)]
+        if "dense" in behind:
+            modules.append(Dense(32, 8))
+    SentenceTransformer(modules=modules, device="cpu").save(str(directory))
+    return str(directory)
+
+
+def assert_alone_and_together(embedder, texts, transform, tmp_path):
+    """Check that transform, the export and the saved export agree, for texts in a batch and alone."""
+    expected = transform(embedder, texts)
+    model = to_sentence_transformer(embedder)
+    loaded = reload(model, tmp_path / "saved")
+    few = [*range(0, len(texts), 9), texts.index("")]
+    for each in (model, loaded):
+        vectors = each.encode(texts)
+        assert_close(vectors, expected)
+        assert_close(np.concatenate([each.encode([texts[i]]) for i in few]), expected[few])
+    return expected, vectors

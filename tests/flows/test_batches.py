@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skflow.flows import _batches
-from skflow.flows._batches import shuffled_batches, split_evenly
+from skflow.flows._batches import ShuffledEpochs, split_evenly
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ def test_every_row_once(access, some, batch_size, monkeypatch):
     X = np.arange(2000.0).reshape(1000, 2)
     rows = np.sort(np.random.RandomState(1).permutation(1000)[:700]) if some else None
     expected = X if rows is None else X[rows]
-    batches = list(shuffled_batches(X, rows, batch_size, np.random.RandomState(0)))
+    batches = list(ShuffledEpochs(X, rows, batch_size, np.random.RandomState(0)).epoch())
     assert [len(batch) for batch in batches] == list(np.diff(split_evenly(len(expected), batch_size)))
     seen = np.concatenate(batches)
     np.testing.assert_array_equal(seen[np.argsort(seen[:, 0])], expected)
-    again = np.concatenate(list(shuffled_batches(X, rows, batch_size, np.random.RandomState(0))))
+    again = np.concatenate(list(ShuffledEpochs(X, rows, batch_size, np.random.RandomState(0)).epoch()))
     np.testing.assert_array_equal(seen, again)
     # Of the blocks' random order the correlation with the order they came in has standard deviation 1 /
     # sqrt(n).

@@ -7,6 +7,7 @@ from inspect import signature
 import numpy as np
 import pytest
 from scipy.stats import ConstantInputWarning
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from skflow import inspection
@@ -49,19 +50,19 @@ def models(lookup, Z):
     }
 
 
-def frequency_result(tiny):
-    return frequency_bias(tiny("bert"), {"the": 9, "cat": 4, "dog": 2}, bins=(1, 3), neighbors=(1,))
+def frequency_result(tiny_embedder):
+    return frequency_bias(tiny_embedder("bert"), {"the": 9, "cat": 4, "dog": 2}, bins=(1, 3), neighbors=(1,))
 
 
-def makers(tiny, models, Z, gold):
+def makers(tiny_embedder, models, Z, gold):
     """A function for every display that makes it on given axes."""
     predictions = {name: model.predict(PAIRS) for name, model in models.items()}
     return {
         "similarity": lambda ax: SimilarityDisplay.from_predictions(gold, predictions, ax=ax),
-        "latent": lambda ax: LatentDistributionDisplay.from_predictions(Z, ax=ax),
-        "spectrum": lambda ax: SingularValueDisplay.from_predictions(Z, ax=ax),
-        "frequency": lambda ax: FrequencyNormDisplay.from_predictions(frequency_result(tiny), ax=ax),
-        "loss": lambda ax: LossCurveDisplay.from_predictions([3.0, 2.0, 1.0], [1.5], ax=ax),
+        "latent": lambda ax: LatentDistributionDisplay.from_vectors(Z, ax=ax),
+        "spectrum": lambda ax: SingularValueDisplay.from_vectors(Z, ax=ax),
+        "frequency": lambda ax: FrequencyNormDisplay.from_result(frequency_result(tiny_embedder), ax=ax),
+        "loss": lambda ax: LossCurveDisplay.from_result([3.0, 2.0, 1.0], [1.5], ax=ax),
         "lexical": lambda ax: LexicalOverlapDisplay.from_predictions(PAIRS, predictions, gold, ax=ax),
         "comparison": lambda ax: CalibratorComparisonDisplay.from_predictions(gold, predictions, ax=ax),
     }
@@ -70,11 +71,11 @@ def makers(tiny, models, Z, gold):
 @pytest.mark.parametrize(
     "name", ["similarity", "latent", "spectrum", "frequency", "loss", "lexical", "comparison"]
 )
-def test_convention(name, tiny, models, Z, gold, axes):
+def test_convention(name, tiny_embedder, models, Z, gold, axes):
     plt = sys.modules["matplotlib.pyplot"]
     if name == "lexical":
         pytest.importorskip("rapidfuzz")
-    make = makers(tiny, models, Z, gold)[name]
+    make = makers(tiny_embedder, models, Z, gold)[name]
     figures = plt.get_fignums()
     display = make(axes)
     assert display.ax_ is axes
@@ -152,24 +153,26 @@ def test_spectrum(Z, axes):
     np.testing.assert_allclose(display.lines_[0].get_ydata(), 100 * squares / squares.sum())
     np.testing.assert_allclose(display.lines_[1].get_ydata(), 100 / 6)
     with pytest.raises(ValueError, match="all zero"):
-        SingularValueDisplay.from_predictions(np.zeros((3, 2)))
+        SingularValueDisplay.from_vectors(np.zeros((3, 2)))
 
 
-def test_frequency(tiny, axes):
-    result = frequency_result(tiny)
+def test_frequency(tiny_embedder, axes):
+    result = frequency_result(tiny_embedder)
     display = FrequencyNormDisplay.from_estimator(
-        tiny("bert"), {"the": 9, "cat": 4, "dog": 2}, (1, 3), neighbors=(1,), ax=axes
+        tiny_embedder("bert"), {"the": 9, "cat": 4, "dog": 2}, (1, 3), neighbors=(1,), ax=axes
     )
     np.testing.assert_allclose(display.scatter_.get_offsets(), np.column_stack([[1, 2, 3], result.norms]))
     np.testing.assert_allclose([line.get_ydata()[0] for line in display.lines_], result.mean_norm)
     with pytest.raises(TypeError, match="must be a FrequencyBias"):
-        FrequencyNormDisplay.from_predictions([1.0, 2.0])
+        FrequencyNormDisplay.from_result([1.0, 2.0])
 
 
 def test_loss(Z, axes):
     flow = NormalizingFlowCalibrator(
         max_epochs=3, batch_size=20, early_stopping=True, validation_fraction=0.2, random_state=0
-    ).fit(Z)
+    )
+    with pytest.warns(ConvergenceWarning, match="went from"):  # of Gaussian features nothing is to be learned
+        flow.fit(Z)
     display = LossCurveDisplay.from_estimator(make_pipeline(flow), window=2, ax=axes)
     np.testing.assert_array_equal(display.line_.get_ydata(), flow.loss_curve_)
     np.testing.assert_allclose(display.average_.get_ydata()[0], flow.loss_curve_[:2].mean())
@@ -181,6 +184,30 @@ def test_loss(Z, axes):
         display.plot(window=100)
     with pytest.raises(ValueError, match="loss_curve_"):
         LossCurveDisplay.from_estimator(NormalizingFlowCalibrator())
+
+
+def test_loss_without_an_update_says_so(Z):
+    flow = NormalizingFlowCalibrator(max_epochs=0, random_state=0).fit(Z)
+    with pytest.raises(ValueError, match="a fit with max_epochs=0 has made no update"):
+        LossCurveDisplay.from_estimator(flow)
+
+
+def test_an_update_that_was_left_out_is_a_gap(axes):
+    display = LossCurveDisplay.from_result([3.0, np.nan, 1.0, np.inf, np.inf], window=2, ax=axes)
+    np.testing.assert_array_equal(display.line_.get_ydata(), [3, np.nan, 1, np.nan, np.nan])
+    np.testing.assert_array_equal(display.average_.get_ydata(), [3, 1, 1, np.nan])
+
+
+@pytest.mark.parametrize("kwargs", [{"c": "k"}, {"color": "k"}, {"facecolors": "k"}, {"fc": "k"}])
+def test_scatter_takes_every_name_of_a_color(kwargs, axes):
+    display = SimilarityDisplay.from_predictions([0, 2, 5], [0.9, 0.8, 0.95], scatter_kwargs=kwargs, ax=axes)
+    np.testing.assert_array_equal(display.scatter_[0].get_facecolor()[0][:3], [0, 0, 0])
+
+
+def test_line_takes_every_name_of_a_property(axes):
+    display = LossCurveDisplay.from_result([3.0, 2.0], line_kwargs={"c": "k", "lw": 5, "ls": ":"}, ax=axes)
+    line = display.line_
+    assert (line.get_color(), line.get_linewidth(), line.get_linestyle()) == ("k", 5, ":")
 
 
 def test_lexical(models, gold, axes):
@@ -212,14 +239,14 @@ def test_comparison(models, gold, axes):
 
 def test_comparison_of_tasks(axes):
     figures = {"raw": {"stsb": 60.0, "sickr": 50.0}, "flow": {"stsb": 70.0, "sickr": np.nan}}
-    display = CalibratorComparisonDisplay.from_comparison(figures, colorbar=False)
+    display = CalibratorComparisonDisplay.from_result(figures, colorbar=False)
     np.testing.assert_array_equal(display.values, [[60, 50, 55], [70, np.nan, np.nan]])
     assert display.text_[1, 2].get_text() == "-"
     assert display.colorbar_ is None
     with pytest.raises(ValueError, match="same tasks"):
-        CalibratorComparisonDisplay.from_comparison({"raw": {"stsb": 1.0}, "flow": {"sickr": 1.0}})
+        CalibratorComparisonDisplay.from_result({"raw": {"stsb": 1.0}, "flow": {"sickr": 1.0}})
     with pytest.raises(ValueError, match="empty"):
-        CalibratorComparisonDisplay.from_comparison({})
+        CalibratorComparisonDisplay.from_result({})
     with pytest.raises(TypeError, match="mapping"):
         CalibratorComparisonDisplay.from_predictions([1, 2], [0.1, 0.2])
 
@@ -227,10 +254,13 @@ def test_comparison_of_tasks(axes):
 @pytest.mark.parametrize("name", [name for name in inspection.__all__ if name.endswith("Display")])
 def test_without_matplotlib_the_error_names_the_extra(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    for constructor in ("from_estimator", "from_predictions"):
-        make = getattr(getattr(inspection, name), constructor)
+    display = getattr(inspection, name)
+    for constructor in [method for method in dir(display) if method.startswith("from_")]:
+        make = getattr(display, constructor)
         needed = [p for p in signature(make).parameters.values() if p.default is p.empty and p.kind.value < 2]
-        with pytest.raises(ImportError, match=rf"{name}.{constructor} requires .*skflow\[inspection\]"):
+        with pytest.raises(
+            ImportError, match=rf"{name}.{constructor} requires .*scikit-bertflow\[inspection\]"
+        ):
             make(*[None] * len(needed))
 
 
@@ -244,10 +274,10 @@ def test_importing_the_package_loads_neither_matplotlib_nor_the_extras():
 
 
 @pytest.mark.parametrize("name", ["similarity", "latent", "spectrum", "frequency", "loss"])
-def test_two_on_the_same_axes_have_colours_of_their_own(name, tiny, models, Z, gold, axes):
+def test_two_on_the_same_axes_have_colors_of_their_own(name, tiny_embedder, models, Z, gold, axes):
     from matplotlib.colors import to_hex
 
-    make = makers(tiny, models, Z, gold)[name]
+    make = makers(tiny_embedder, models, Z, gold)[name]
     attributes = ("scatter_", "line_", "lines_", "average_", "validation_")
 
     def colors():
@@ -264,7 +294,7 @@ def test_two_on_the_same_axes_have_colours_of_their_own(name, tiny, models, Z, g
 
 def test_names_of_loss_curves(axes):
     for name in ("one", "two"):
-        LossCurveDisplay.from_predictions([3.0, 2.0], [1.5], name=name, ax=axes)
+        LossCurveDisplay.from_result([3.0, 2.0], [1.5], name=name, ax=axes)
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert [label.split(":")[0] for label in labels] == ["one"] * 3 + ["two"] * 3
 
@@ -284,5 +314,5 @@ def test_lexical_on_axes_without_a_grid(gold):
 
 @pytest.mark.parametrize("scale", [1e-250, 1e250])
 def test_spectrum_at_any_scale(Z, scale, axes):
-    shares = [SingularValueDisplay.from_predictions(X, ax=axes).shares["vectors"] for X in (Z, scale * Z)]
+    shares = [SingularValueDisplay.from_vectors(X, ax=axes).shares["vectors"] for X in (Z, scale * Z)]
     np.testing.assert_allclose(*shares, rtol=1e-12)

@@ -17,8 +17,8 @@ def ids(encoder, words):
     return encoder.tokenizer.convert_tokens_to_ids(words)
 
 
-def test_figures_are_those_of_the_table_of_embeddings(tiny):
-    embedder = tiny("bert")
+def test_figures_are_those_of_the_table_of_embeddings(tiny_embedder):
+    embedder = tiny_embedder("bert")
     encoder = load_transformer(embedder)
     table = encoder.model.get_input_embeddings().weight.detach().numpy().astype(np.float64)
     result = frequency_bias(embedder, COUNTS, bins=(3, 8), neighbors=(2, 4))
@@ -43,8 +43,8 @@ def test_figures_are_those_of_the_table_of_embeddings(tiny):
         np.testing.assert_allclose(np.column_stack([distances, dots, largest]), expected, rtol=1e-5)
 
 
-def test_neighbours_among_words_only(tiny):
-    embedder = tiny("bert")
+def test_neighbors_among_words_only(tiny_embedder):
+    embedder = tiny_embedder("bert")
     encoder = load_transformer(embedder)
     table = word_embeddings(encoder)[ids(encoder, WORDS)].astype(np.float64)
     result = frequency_bias(embedder, COUNTS, bins=(8,), neighbors=(1,), among="words")
@@ -52,21 +52,21 @@ def test_neighbours_among_words_only(tiny):
     np.testing.assert_allclose(result.mean_distance, [[distances.min(axis=1).mean()]], rtol=1e-5)
 
 
-def test_words_that_the_tokenizer_does_not_tell_apart_are_added_up(tiny):
-    result = frequency_bias(tiny("bert"), {"the": 5, "cat": 7, "The": 5}, bins=(2,), neighbors=(1,))
+def test_words_that_the_tokenizer_does_not_tell_apart_are_added_up(tiny_embedder):
+    result = frequency_bias(tiny_embedder("bert"), {"the": 5, "cat": 7, "The": 5}, bins=(2,), neighbors=(1,))
     assert result.words.tolist() == ["the", "cat"]
     np.testing.assert_array_equal(result.frequencies, [10, 7])
 
 
-def test_words_of_several_tokens_unknown_ones_and_those_of_frequency_zero_take_no_part(tiny):
+def test_words_of_several_tokens_unknown_ones_and_those_of_frequency_zero_take_no_part(tiny_embedder):
     counts = {"the": 5, "zebra": 9, "[UNK]": 3, "dog": 0, "cat": 1}
-    result = frequency_bias(tiny("bert"), counts, bins=(2,), neighbors=(1,))
+    result = frequency_bias(tiny_embedder("bert"), counts, bins=(2,), neighbors=(1,))
     assert result.words.tolist() == ["the", "cat"]
 
 
-def test_byte_level_vocabulary_takes_the_form_within_a_text(tiny):
-    # " sings" is a token; at the start of a text the word is spelt otherwise.
-    encoder = load_transformer(tiny("gpt2"))
+def test_byte_level_vocabulary_takes_the_form_within_a_text(tiny_embedder):
+    # " sings" is a token; at the start of a text the word is spelled otherwise.
+    encoder = load_transformer(tiny_embedder("gpt2"))
     tokens = encoder.tokenizer.get_vocab()
     word = next(t[1:] for t in tokens if t.startswith("Ġ") and len(t) > 4 and t[1:] not in tokens)
     frequency = vocabulary_frequencies(encoder, {word: 2.0})
@@ -76,20 +76,20 @@ def test_byte_level_vocabulary_takes_the_form_within_a_text(tiny):
     assert np.flatnonzero(frequency).tolist() == [tokens[bare]]
 
 
-def test_counting_texts(tiny):
+def test_counting_texts(tiny_embedder):
     result = frequency_bias(
-        tiny("bert"), ["the cat sat", "the dog", "the cat [SEP]"], bins=(4,), neighbors=(1,)
+        tiny_embedder("bert"), ["the cat sat", "the dog", "the cat [SEP]"], bins=(4,), neighbors=(1,)
     )
     assert result.words[:2].tolist() == ["the", "cat"]
     assert set(result.words[2:]) == {"sat", "dog"}  # the special token does not count
     np.testing.assert_array_equal(result.frequencies, [3, 2, 1, 1])
 
 
-def test_contextual_averages(tiny):
+def test_contextual_averages(tiny_embedder):
     import torch
 
     texts = ["the cat sat on the mat", "a dog sat", "the dog ran"]
-    embedder = tiny("bert", layers=(1, 3), batch_size=1)
+    embedder = tiny_embedder("bert", layers=(1, 3), batch_size=1)
     encoder = load_transformer(embedder)
     result = frequency_bias(embedder, COUNTS, bins=(8,), neighbors=(1,), texts=texts)
     vectors = {}
@@ -106,9 +106,9 @@ def test_contextual_averages(tiny):
     assert set(result.words) == set(WORDS)
 
 
-def test_an_empty_bin_is_nan_with_a_warning(tiny):
+def test_an_empty_bin_is_nan_with_a_warning(tiny_embedder):
     with pytest.warns(UndefinedMetricWarning, match=r"\[8, 20\), \[20, 30\)"):
-        result = frequency_bias(tiny("bert"), COUNTS, bins=(8, 20, 30), neighbors=(1,))
+        result = frequency_bias(tiny_embedder("bert"), COUNTS, bins=(8, 20, 30), neighbors=(1,))
     np.testing.assert_array_equal(result.n_words, [8, 0, 0])
     for figures in (result.mean_norm, result.mean_distance[0], result.mean_dot[0]):
         assert np.isnan(figures).tolist() == [False, True, True]
@@ -130,21 +130,27 @@ def test_an_empty_bin_is_nan_with_a_warning(tiny):
         ({"texts": "one"}, ValueError, "texts is one string"),
     ],
 )
-def test_errors(tiny, arguments, error, match):
-    given = {"embedder": tiny("bert"), "frequencies": COUNTS, "bins": (8,), "neighbors": (1,), **arguments}
+def test_errors(tiny_embedder, arguments, error, match):
+    given = {
+        "embedder": tiny_embedder("bert"),
+        "frequencies": COUNTS,
+        "bins": (8,),
+        "neighbors": (1,),
+        **arguments,
+    }
     with pytest.raises(error, match=match):
         frequency_bias(**given)
 
 
-def test_without_wordfreq_the_error_names_the_extra(tiny, monkeypatch):
+def test_without_wordfreq_the_error_names_the_extra(tiny_embedder, monkeypatch):
     monkeypatch.setitem(sys.modules, "wordfreq", None)
-    with pytest.raises(ImportError, match=r"skflow\[inspection\]"):
-        frequency_bias(tiny("bert"), "en")
+    with pytest.raises(ImportError, match=r"scikit-bertflow\[inspection\]"):
+        frequency_bias(tiny_embedder("bert"), "en")
 
 
-def test_wordfreq(tiny):
+def test_wordfreq(tiny_embedder):
     wordfreq = pytest.importorskip("wordfreq")
-    encoder = load_transformer(tiny("bert"))
+    encoder = load_transformer(tiny_embedder("bert"))
     frequency = vocabulary_frequencies(encoder, "en")
     the, cat = ids(encoder, ["the", "cat"])
     assert frequency[the] == pytest.approx(wordfreq.word_frequency("the", "en"), rel=0.01)
@@ -154,8 +160,8 @@ def test_wordfreq(tiny):
         vocabulary_frequencies(encoder, "klingon")
 
 
-def test_the_table_shows_every_figure(tiny):
-    result = frequency_bias(tiny("bert"), COUNTS, bins=(3, 8), neighbors=(2, 4))
+def test_the_table_shows_every_figure(tiny_embedder):
+    result = frequency_bias(tiny_embedder("bert"), COUNTS, bins=(3, 8), neighbors=(2, 4))
     text = repr(result)
     assert "[0, 3)" in text
     assert "mean largest dot product, k=4" in text

@@ -84,7 +84,7 @@ def test_table(X):
     assert report.to_frame().loc["SN", "effective rank"] == report["SN"].effective_rank
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1e200])
+@pytest.mark.parametrize("scale", [1e-29, 1e28])
 def test_any_scale(rng, scale):
     X = rng.standard_normal((60, 4)) + 1
     expected, found = isotropy_report(X)["raw"], isotropy_report(scale * X)["raw"]
@@ -98,3 +98,21 @@ def test_any_scale(rng, scale):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9)
     # Z(c) becomes n for vectors without length, and the largest exponent alone counts for very long ones.
     assert found.partition_isotropy == pytest.approx(1 if scale < 1 else 0)
+
+
+@pytest.mark.parametrize("function", [isotropy_report, normality])
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_magnitudes_out_of_range(function, rng, scale):
+    with pytest.raises(ValueError, match=r"largest magnitude in X is .*00, .*rescale"):
+        function(scale * rng.standard_normal((60, 4)))
+
+
+@pytest.mark.parametrize("function", [isotropy_report, normality])
+def test_bfloat16_tensors(function, rng):
+    torch = pytest.importorskip("torch")
+    X = torch.from_numpy(rng.standard_normal((60, 4))).bfloat16().requires_grad_()
+    found, expected = function(X), function(X.detach().float().numpy())
+    if function is isotropy_report:
+        found, expected = found["raw"], expected["raw"]
+    for name, value in vars(expected).items():
+        np.testing.assert_array_equal(getattr(found, name), value)

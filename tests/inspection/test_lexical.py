@@ -117,7 +117,7 @@ def test_errors(arguments, match):
 
 def test_without_rapidfuzz_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
-    with pytest.raises(ImportError, match=r"skflow\[inspection\]"):
+    with pytest.raises(ImportError, match=r"scikit-bertflow\[inspection\]"):
         lexical_overlap(PAIRS, [0.1, 0.2, 0.3, 0.4])
 
 

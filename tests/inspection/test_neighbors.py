@@ -1,4 +1,4 @@
-"""Exact neighbours against scikit-learn's and against all pairs."""
+"""Exact neighbors against scikit-learn's and against all pairs."""
 
 import numpy as np
 import pytest
