@@ -705,6 +705,22 @@ class TestHostileFiles:
         with pytest.raises(ValueError, match=message):
             WhiteningCalibrator.from_pretrained(tmp_path)
 
+    @pytest.mark.parametrize(
+        ("name", "value", "message"),
+        [
+            ("loss_curve_", "x", "loss_curve_ is 'x', expected a 1-D"),
+            ("loss_curve_", 1.0, "loss_curve_ is 1.0, expected a 1-D"),
+            ("validation_scores_", [1.0], "validation_scores_ is .*, expected a 1-D"),
+            ("_moments", None, "'_moments' is no fitted attribute"),
+            ("_moments", "x", "'_moments' is no fitted attribute"),
+        ],
+    )
+    def test_training_state_that_does_not_fit(self, tmp_path, name, value, message):
+        fitted(NormalizingFlowCalibrator()).save_pretrained(tmp_path)
+        rewrite(tmp_path, lambda config: config["fitted"].update({name: value}))
+        with pytest.raises(ValueError, match=message):
+            NormalizingFlowCalibrator.from_pretrained(tmp_path)
+
     def test_not_finite(self, tmp_path):
         calibrator = fitted(WhiteningCalibrator())
         calibrator.mean_ = np.full(8, np.nan)

@@ -106,8 +106,9 @@ class BaseCalibrator(
         raise NotImplementedError(f"{type(self).__name__} does not say what its transform computes")
 
     def __getstate__(self):
+        # What is kept between calls, and the optimizer's moments, of use only for more training, stay behind.
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_built"}
+        return {name: value for name, value in state.items() if name not in ("_built", "_moments")}
 
     def __setstate__(self, state):
         super().__setstate__(state)

@@ -207,6 +207,7 @@ class NormalizingFlowCalibrator(DensityMixin, BaseCalibrator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+    _moments: Any = None  # of the optimizer
 
     def __init__(
         self,
@@ -479,6 +480,10 @@ class NormalizingFlowCalibrator(DensityMixin, BaseCalibrator):
             raise ValueError("scale_ is not positive")
         if not all(np.isfinite(array).all() for array in self.parameters_.values()):
             raise ValueError("parameters_ are not finite")
+        for name in ("loss_curve_", "validation_scores_"):
+            curve = getattr(self, name, np.empty(0))
+            if not isinstance(curve, np.ndarray) or curve.ndim != 1 or curve.dtype.kind != "f":
+                raise ValueError(f"{name} is {curve!r}, expected a 1-D array of floats")
         for name in ("strength_", "_automatic_strength"):
             value = getattr(self, name, None)
             if not isinstance(value, float) or not 0 <= value <= 1:
@@ -592,8 +597,3 @@ class NormalizingFlowCalibrator(DensityMixin, BaseCalibrator):
         before = self._before
         scores = self._apply(X, np.empty(len(X)), lambda flow, rows: log_prob(flow, before(rows)))
         return scores + before.log_det
-
-    def __getstate__(self):
-        # The optimizer's moments are of use only for more training.
-        state = super().__getstate__()
-        return {**state, "_moments": None} if "_moments" in state else state
