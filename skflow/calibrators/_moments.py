@@ -4,8 +4,6 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 CHUNK_BYTES = 4 * 2**20  # of float64: large enough for fast products, small enough for caches and memory maps
-
-
 COVARIANCE_CHUNK_BYTES = 8 * CHUNK_BYTES  # a covariance is updated once for each
 
 
@@ -98,11 +96,12 @@ class RunningMoments:
             second = share @ np.square(deviations)
             between = np.square(delta)
         else:
-            if weight is not None:
-                deviations *= np.sqrt(share)[:, np.newaxis]
-            second = deviations.T @ deviations
-            if weight is None:
+            if weight is None or np.all(weight == weight[0]):  # saves a pass over the rows
+                second = deviations.T @ deviations
                 second /= len(rows)
+            else:
+                deviations *= np.sqrt(share)[:, np.newaxis]
+                second = deviations.T @ deviations
             between = np.outer(delta, delta)
         between *= 1 - fraction
         second += between
