@@ -80,6 +80,7 @@ def shorten_docstring_of_sklearn(app, what, name, obj, options, lines):
     if what in ("method", "property") and _defined_in(obj).startswith("sklearn."):
         inherited = name.rpartition(".")[2]
         summary = inspect.cleandoc("\n".join(lines)).split("\n\n")[0].splitlines()
+        summary = [re.sub(r":ref:`([^`<]*?) *(<[^`>]*>)?`", r"\1", line) for line in summary]
         lines[:] = [*summary, "", f"See scikit-learn's documentation of ``{inherited}``.", ""]
 
 
