@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from ..calibrators._base import BaseCalibrator
-from ..modules._library import FullPrecision, Module
+from ..modules._library import FullPrecision, Module, location
 from ._steps import check_calibrators, flatten, n_features_out
 
 
@@ -95,25 +95,9 @@ class CalibrationModule(FullPrecision, Module):
         self.calibrator.save_pretrained(output_path)
 
     @classmethod
-    def load(
-        cls,
-        model_name_or_path: str,
-        subfolder: str = "",
-        token: str | bool | None = None,
-        cache_folder: str | None = None,
-        revision: str | None = None,
-        local_files_only: bool = False,
-        **kwargs: Any,
-    ) -> Self:
+    def load(cls, model_name_or_path: str, **kwargs: Any) -> Self:
         """Load the module from a directory or from a model on the Hugging Face hub."""
-        directory = cls.load_dir_path(
-            model_name_or_path,
-            subfolder=subfolder,
-            token=token,
-            cache_folder=cache_folder,
-            revision=revision,
-            local_files_only=local_files_only,
-        )
+        directory = cls.load_dir_path(model_name_or_path, **location(kwargs))
         return cls(BaseCalibrator.from_pretrained(directory))
 
     def __repr__(self):

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from .._texts import check_texts, encodable
 from ._hidden_states import HiddenStates
 from ._layers import average_layers, resolve_layers
-from ._library import InputModule
+from ._library import InputModule, location
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -278,11 +278,6 @@ class LayeredEncoder(InputModule):
     def load(
         cls,
         model_name_or_path: str,
-        subfolder: str = "",
-        token: str | bool | None = None,
-        cache_folder: str | None = None,
-        revision: str | None = None,
-        local_files_only: bool = False,
         trust_remote_code: bool = False,
         model_kwargs: dict[str, Any] | None = None,
         processor_kwargs: dict[str, Any] | None = None,
@@ -295,12 +290,14 @@ class LayeredEncoder(InputModule):
 
         Parameters
         ----------
-        model_name_or_path, subfolder, token, cache_folder, revision, local_files_only, trust_remote_code
+        model_name_or_path, trust_remote_code
             Where from, as :class:`sentence_transformers.SentenceTransformer` is told.
         model_kwargs, processor_kwargs, tokenizer_kwargs, config_kwargs : dict, default=None
             For `from_pretrained` of the model, of the tokenizer (under either name) and of its configuration.
         backend : str, default="torch"
             Only "torch" has hidden states to choose from.
+        **kwargs
+            More on where from: `subfolder`, `token`, `cache_folder`, `revision` and `local_files_only`.
 
         Raises
         ------
@@ -311,14 +308,13 @@ class LayeredEncoder(InputModule):
 
         if backend != "torch":
             raise ValueError(f"backend={backend!r} gives no hidden states; expected 'torch'.")
-        source = {
-            "subfolder": subfolder,
-            "token": token,
-            "revision": revision,
-            "local_files_only": local_files_only,
+        source = location(kwargs)
+        settings = cls.load_config(model_name_or_path, **source)
+        options = {
+            "cache_dir": source.pop("cache_folder", None),
+            "trust_remote_code": trust_remote_code,
+            **source,
         }
-        settings = cls.load_config(model_name_or_path, cache_folder=cache_folder, **source)
-        options = {"cache_dir": cache_folder, "trust_remote_code": trust_remote_code, **source}
         tokenizer = AutoTokenizer.from_pretrained(
             model_name_or_path, **options, **(processor_kwargs or tokenizer_kwargs or {})
         )

@@ -1,5 +1,7 @@
 """The base classes of sentence-transformers' modules, wherever its version keeps them."""
 
+from typing import Any
+
 import torch
 
 try:
@@ -7,7 +9,7 @@ try:
 except ImportError:  # before version 5.4
     from sentence_transformers.models import InputModule, Module, Normalize
 
-__all__ = ["FullPrecision", "InputModule", "Module", "Normalize"]
+__all__ = ["FullPrecision", "InputModule", "Module", "Normalize", "location"]
 
 
 class FullPrecision:
@@ -27,3 +29,9 @@ class FullPrecision:
             return tensor.to(probe.device)
 
         return super()._apply(keep_dtype, recurse)
+
+
+def location(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return those of the keyword arguments of `load` that say where a saved module lies."""
+    names = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
+    return {name: kwargs[name] for name in names if name in kwargs}

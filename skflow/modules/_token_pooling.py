@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from safetensors.torch import load_file, save
 
 from .._persistence import write_atomically
-from ._library import FullPrecision, Module
+from ._library import FullPrecision, Module, location
 from ._pooling import POOLINGS, pool_tokens
 
 if TYPE_CHECKING:
@@ -93,24 +93,9 @@ class TokenPooling(FullPrecision, Module):
             write_atomically(Path(output_path) / WEIGHTS_NAME, data)
 
     @classmethod
-    def load(
-        cls,
-        model_name_or_path: str,
-        subfolder: str = "",
-        token: str | bool | None = None,
-        cache_folder: str | None = None,
-        revision: str | None = None,
-        local_files_only: bool = False,
-        **kwargs: Any,
-    ) -> Self:
+    def load(cls, model_name_or_path: str, **kwargs: Any) -> Self:
         """Load the module from a directory or from a model on the Hugging Face hub."""
-        source = {
-            "subfolder": subfolder,
-            "token": token,
-            "cache_folder": cache_folder,
-            "revision": revision,
-            "local_files_only": local_files_only,
-        }
+        source = location(kwargs)
         config = cls.load_config(model_name_or_path, **source)
         path = cls.load_file_path(model_name_or_path, WEIGHTS_NAME, **source)
         weights = None if path is None else load_file(path)["token_weights"]
