@@ -1,6 +1,6 @@
 """How well similarities rank, and what shape a cloud of vectors has.
 
-Every figure of the second kind is about directions, distances or variances of the rows of a matrix, needs no
+Every measure of shape is about directions, distances or variances of the rows of a matrix, needs no
 labels, and can be computed before and after a calibrator. A matrix whose largest magnitude is above 1e30 or,
 unless all of it is zero, below 1e-30 is a ValueError.
 """

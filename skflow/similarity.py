@@ -220,14 +220,14 @@ class CosineSimilarityRegressor(RegressorMixin, _CosineSimilarity):
         return self._cosines(X)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return Spearman's rank correlation between the predicted and the gold similarities.
+        """Return Spearman's rank correlation between predicted similarities and gold scores.
 
         Parameters
         ----------
         X : array-like of shape (n_pairs, 2) of str, or of shape (n_pairs, 2, n_features)
             Sentence pairs, as in `fit`.
         y : array-like of shape (n_pairs,)
-            Gold similarity of each pair.
+            Gold score of each pair.
 
         Returns
         -------
@@ -240,7 +240,7 @@ class CosineSimilarityRegressor(RegressorMixin, _CosineSimilarity):
             If `y` does not have one finite number for each pair.
         """
         if y is None:
-            raise ValueError("score needs the gold similarity of each pair, got y=None")
+            raise ValueError("score needs the gold score of each pair, got y=None")
         return spearman_score(y, self.predict(X))
 
     def __sklearn_tags__(self):

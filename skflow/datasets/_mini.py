@@ -19,7 +19,7 @@ Mini STS: English sentence pairs with a similarity score
 kinds of pair and their numbers: {kinds}.
 
 It is meant for examples, tests and a first look without a download. Its scores are its authors' judgment,
-not an average over many annotators: do not report figures on it as if they were a benchmark's.
+not an average over many annotators: do not report scores on it as if they were a benchmark's.
 """
 
 

@@ -63,13 +63,13 @@ def parse_score(text, path, line):
 
 def read_input_and_gold(input_path, gold_path):
     """Return the pairs of a SemEval file of sentences and its file of gold scores, line by line."""
-    sentences, gold = read_lines(input_path), read_lines(gold_path)
-    if len(sentences) != len(gold):
-        shorter, longer = (input_path, gold_path) if len(sentences) < len(gold) else (gold_path, input_path)
-        few, many = sorted((len(sentences), len(gold)))
+    sentences, scores = read_lines(input_path), read_lines(gold_path)
+    if len(sentences) != len(scores):
+        shorter, longer = (input_path, gold_path) if len(sentences) < len(scores) else (gold_path, input_path)
+        few, many = sorted((len(sentences), len(scores)))
         raise parse_error(shorter, few, f"the file ends after {few} lines, but {longer} has {many}")
     pairs = []
-    for line, (text, score) in enumerate(zip(sentences, gold, strict=True), start=1):
+    for line, (text, score) in enumerate(zip(sentences, scores, strict=True), start=1):
         # The original files of 2016 name each sentence's source in two more columns.
         fields = text.split("\t")
         if len(fields) < 2:
@@ -144,7 +144,7 @@ def check_complete(pairs, path, official, *, header_lines=0):
     if n_pairs >= n_official:
         return
     warnings.warn(
-        f"{path} ends after {n_pairs} of the official file's {n_official} pairs: do not compare figures on "
+        f"{path} ends after {n_pairs} of the official file's {n_official} pairs: do not compare scores on "
         "it with published ones",
         stacklevel=4,
     )

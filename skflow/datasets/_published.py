@@ -1,4 +1,4 @@
-"""Figures that papers print for the seven STS tasks."""
+"""Scores that papers print for the seven STS tasks."""
 
 from importlib import resources
 
@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 
 from ._layouts import TASKS
 
-# Key in the file -> what it stands for, how the figures are aggregated over a task's subsets.
+# Key in the file -> what it stands for, how the scores are aggregated over a task's subsets.
 _SOURCES = {
     "Reimers2019": (
         "Reimers and Gurevych (2019), Sentence-BERT, EMNLP, arXiv:1908.10084",
@@ -31,7 +31,7 @@ _SOURCES = {
 
 
 def load_published_sts() -> Bunch:
-    """Load the figures that papers print for the seven STS tasks.
+    """Load the scores that papers print for the seven STS tasks.
 
     Returns
     -------

@@ -67,7 +67,7 @@ def evaluate_sts(
     aggregate : {"wmean", "mean", "all"}, default="wmean"
         How the scores of the subsets of STS 2012 to 2016 make up that of the task: their mean weighted by
         number of pairs (as BERT-flow and BERT-whitening report), their plain mean, or one correlation over
-        all pairs at once (as SBERT, SimCSE and MTEB report). Figures of different kinds must not be compared.
+        all pairs at once (as SBERT, SimCSE and MTEB report). Scores of different kinds must not be compared.
         ``"stsb"`` and ``"sickr"`` have one subset each.
     split : {"train", "dev", "test"} or None, default="test"
         Which pairs of ``"stsb"`` and ``"sickr"`` are scored; ``None`` means all.

@@ -63,7 +63,7 @@ def frequency_bias(
     Returns
     -------
     result : FrequencyBias
-        The figures of every bin, and the rank and length of every word. A bin without words has figures
+        The measures of every bin, and the rank and length of every word. A bin without words has values
         of nan.
 
     Raises
@@ -154,7 +154,7 @@ def frequency_bias(
     if empty:
         warnings.warn(
             f"no word has a rank in {', '.join(empty)}: only {len(ranked)} words have both a frequency and a "
-            "vector. The figures there are nan.",
+            "vector. The values there are nan.",
             UndefinedMetricWarning,
             stacklevel=2,
         )

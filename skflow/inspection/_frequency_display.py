@@ -44,7 +44,7 @@ class FrequencyNormDisplay(Display):
 
     See Also
     --------
-    frequency_bias : The same in figures.
+    frequency_bias : The same in numbers.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def isotropy_report(
     Returns
     -------
     report : IsotropyReport
-        The figures of ``"raw"``, the vectors as they are, and of every calibrator.
+        The measures of ``"raw"``, the vectors as they are, and of every calibrator.
 
     Raises
     ------
@@ -56,14 +56,14 @@ def isotropy_report(
 
     See Also
     --------
-    skflow.metrics : The figures one by one.
-    normality : The figures of every feature.
+    skflow.metrics : The measures one by one.
+    normality : The measures of every feature.
     SingularValueDisplay, LatentDistributionDisplay : Plots.
     skflow.evaluation.suggest_calibrator : Whether a calibrator helps, which isotropy does not tell.
 
     Notes
     -----
-    None of these figures says how well similarity follows meaning: whitening makes any vectors isotropic,
+    None of these measures says how well similarity follows meaning: whitening makes any vectors isotropic,
     and those of a tuned encoder worse.
 
     Examples
@@ -91,7 +91,7 @@ def isotropy_report(
 
 @dataclass(frozen=True)
 class Isotropy:
-    """Figures of one set of vectors.
+    """Measures of one set of vectors.
 
     Attributes
     ----------
@@ -159,18 +159,18 @@ def _measure(Z):
         warnings.warn(
             "the share of a singular value is undefined: all are zero", UndefinedMetricWarning, stacklevel=3
         )
-    figures = measure_normality(Z)
-    if np.isnan(figures.ks_shape).all():
+    measures = measure_normality(Z)
+    if np.isnan(measures.ks_shape).all():
         warnings.warn("shape is undefined: every feature is constant", UndefinedMetricWarning, stacklevel=3)
     return Isotropy(
         average_cosine=average_cosine(Z),
         partition_isotropy=partition_isotropy(Z),
         top_singular_share=share,
         effective_rank=effective_rank(Z, center=True),
-        median_ks=float(np.median(figures.ks)),
-        median_ks_shape=_median(figures.ks_shape),
-        median_abs_skewness=_median(np.abs(figures.skewness)),
-        median_abs_excess_kurtosis=_median(np.abs(figures.excess_kurtosis)),
+        median_ks=float(np.median(measures.ks)),
+        median_ks_shape=_median(measures.ks_shape),
+        median_abs_skewness=_median(np.abs(measures.skewness)),
+        median_abs_excess_kurtosis=_median(np.abs(measures.excess_kurtosis)),
     )
 
 

@@ -46,7 +46,7 @@ class LatentDistributionDisplay(Display):
 
     See Also
     --------
-    normality : The figures of every feature.
+    normality : The measures of every feature.
 
     Examples
     --------

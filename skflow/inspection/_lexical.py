@@ -21,7 +21,7 @@ from ..similarity import check_pairs
 def lexical_overlap(
     pairs: ArrayLike,
     similarity: ArrayLike | Mapping[str, ArrayLike],
-    gold: ArrayLike | None = None,
+    y_true: ArrayLike | None = None,
     *,
     unit: Literal["word", "character"] = "word",
     max_distance: float | None = None,
@@ -39,19 +39,19 @@ def lexical_overlap(
         Sentence pairs: a list of tuples, an array, or a DataFrame with two columns of text.
     similarity : array-like of shape (n_pairs,), or mapping of str to such
         Similarity of each pair; several, such as those of raw and calibrated vectors, by name.
-    gold : array-like of shape (n_pairs,), default=None
-        Similarity as judged by people.
+    y_true : array-like of shape (n_pairs,), default=None
+        Gold scores, the similarity as judged by people.
     unit : {"word", "character"}, default="word"
         What is inserted, deleted or substituted. Words are what white space separates, in lower case.
     max_distance : float, default=None
-        If given, the same figures are also computed for the pairs of at most this edit distance: whether
+        If given, the same scores are also computed for the pairs of at most this edit distance: whether
         pairs that look alike are told apart. The paper takes 4.
 
     Returns
     -------
     result : LexicalOverlap
-        Spearman's rho x 100 of every similarity, and of `gold`, with edit distance, plain and normalized, and
-        with `gold`.
+        Spearman's rho x 100 of every similarity, and of `y_true`, with edit distance, plain and normalized,
+        and with `y_true`.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def lexical_overlap(
     Warns
     -----
     ConstantInputWarning
-        If a similarity, the gold or the edit distance is constant; its correlations are nan.
+        If a similarity, `y_true` or the edit distance is constant; its correlations are nan.
     UndefinedMetricWarning
         If there are fewer than two pairs, in all or within `max_distance`; correlations are nan.
 
@@ -78,7 +78,7 @@ def lexical_overlap(
     The normalized edit distance is the distance divided by the length of the longer sentence, in the same
     unit: from 0 for equal sentences to 1; 0 for two empty ones. The plain one grows with the length of
     sentences, the normalized one does not, and correlations with the latter are stronger. The paper does not
-    say which it takes, nor in which unit: its figure for the gold scores of STS-B, -24.61, is met within 0.1
+    say which it takes, nor in which unit: its number for the gold scores of STS-B, -24.61, is met within 0.1
     by the plain distance of words over the 1,500 pairs of the dev split, and by no other combination.
 
     References
@@ -92,14 +92,14 @@ def lexical_overlap(
     --------
     >>> from skflow.inspection import lexical_overlap
     >>> pairs = [("a cat sat", "a cat sat"), ("a cat sat", "a cat ran"), ("a cat", "it rains now")]
-    >>> result = lexical_overlap(pairs, [1.0, 0.9, 0.2], gold=[5.0, 2.0, 0.0])
+    >>> result = lexical_overlap(pairs, [1.0, 0.9, 0.2], y_true=[5.0, 2.0, 0.0])
     >>> result.distances.tolist()
     [0, 1, 3]
     >>> result.edit_distance
-    {'gold': -100.0, 'similarity': -100.0}
+    {'y_true': -100.0, 'similarity': -100.0}
     """
     first, second = check_pairs(pairs, name="pairs")
-    values = _named_values(similarity, gold)
+    values = _named_values(similarity, y_true)
     check_consistent_length(first, *values.values())
     if max_distance is not None and (not isinstance(max_distance, Real) or not max_distance >= 0):
         raise ValueError(f"max_distance must be a number of at least 0 or None, got {max_distance!r}")
@@ -159,7 +159,7 @@ def edit_distances(first, second, unit="word"):
 class LexicalOverlap(Table):
     """Correlations of similarities with edit distance, as `lexical_overlap` computes them.
 
-    Correlations are Spearman's rho x 100, in dicts by the name of the similarity; ``"gold"`` comes first.
+    Correlations are Spearman's rho x 100, in dicts by the name of the similarity; ``"y_true"`` comes first.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class LexicalOverlap(Table):
         Number of pairs.
     edit_distance, normalized_edit_distance : dict of str to float
         Correlation with the edit distance, plain and divided by the length of the longer sentence.
-    gold : dict of str to float
+    y_true : dict of str to float
         Correlation with the gold scores; empty without any.
     mean : dict of str to float
         Mean similarity.
@@ -184,7 +184,7 @@ class LexicalOverlap(Table):
     n_pairs: int
     edit_distance: dict
     normalized_edit_distance: dict
-    gold: dict
+    y_true: dict
     mean: dict
     distances: np.ndarray
     normalized_distances: np.ndarray
@@ -198,16 +198,16 @@ class LexicalOverlap(Table):
         parts = [("all pairs", self)]
         if self.within is not None:
             parts.append((f"edit distance <= {self.max_distance:g}", self.within))
-        figures = [
+        scores = [
             "edit distance",
             "normalized edit distance",
-            *(["gold"] if self.gold else []),
+            *(["y_true"] if self.y_true else []),
             "mean",
         ]
-        header = ["similarity", "pairs", "n_pairs", *figures]
+        header = ["similarity", "pairs", "n_pairs", *scores]
         rows = []
         for pairs, part in parts:
-            columns = [part.edit_distance, part.normalized_edit_distance, part.gold, part.mean]
+            columns = [part.edit_distance, part.normalized_edit_distance, part.y_true, part.mean]
             rows += [
                 [name, pairs, part.n_pairs, *(column[name] for column in columns if column)]
                 for name in part.edit_distance
@@ -215,14 +215,14 @@ class LexicalOverlap(Table):
         return header, rows
 
 
-def _named_values(similarity, gold):
+def _named_values(similarity, y_true):
     if not isinstance(similarity, Mapping):
         similarity = {"similarity": similarity}
     if not similarity:
         raise ValueError("similarity is an empty mapping; give at least one similarity")
-    if "gold" in similarity:
-        raise ValueError("similarity has an entry named 'gold'; give gold scores as the argument gold")
-    named = dict(similarity) if gold is None else {"gold": gold, **similarity}
+    if "y_true" in similarity:
+        raise ValueError("similarity has an entry named 'y_true'; give gold scores as the argument y_true")
+    named = dict(similarity) if y_true is None else {"y_true": y_true, **similarity}
     return {
         name: check_array(column_or_1d(value), ensure_2d=False, dtype=np.float64, input_name=name)
         for name, value in named.items()
@@ -230,12 +230,12 @@ def _named_values(similarity, gold):
 
 
 def _correlate(values, distances, normalized, unit):
-    gold = values.get("gold")
+    y_true = values.get("y_true")
     return LexicalOverlap(
         n_pairs=len(distances),
         edit_distance={name: _rho(distances, value) for name, value in values.items()},
         normalized_edit_distance={name: _rho(normalized, value) for name, value in values.items()},
-        gold={} if gold is None else {name: _rho(gold, value) for name, value in values.items()},
+        y_true={} if y_true is None else {name: _rho(y_true, value) for name, value in values.items()},
         mean={name: float(value.mean()) if len(value) else float("nan") for name, value in values.items()},
         distances=distances,
         normalized_distances=normalized,

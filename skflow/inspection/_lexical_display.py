@@ -42,7 +42,7 @@ class LexicalOverlapDisplay(Display):
 
     See Also
     --------
-    lexical_overlap : The same in figures.
+    lexical_overlap : The same in numbers.
 
     Examples
     --------
@@ -166,7 +166,7 @@ class LexicalOverlapDisplay(Display):
         check_pairs(X)
         similarity = named(y_pred, "similarity")
         result = lexical_overlap(X, similarity, y_true, unit=unit, max_distance=max_distance)
-        shown = similarity if y_true is None else {"gold": y_true, **similarity}
+        shown = similarity if y_true is None else {"y_true": y_true, **similarity}
         shown = {name: np.asarray(values, dtype=np.float64).ravel() for name, values in shown.items()}
         display = cls(similarity=shown, result=result)
         return display.plot(ax, subsample=subsample, random_state=random_state, scatter_kwargs=scatter_kwargs)
@@ -222,8 +222,10 @@ class LexicalOverlapDisplay(Display):
                 options = scatter_style(defaults, scatter_kwargs)
                 store.append(panel.scatter(values[drawn], distances[drawn] + jitter[drawn], **options))
             rho = self.result.edit_distance[name]
-            panel.set_title(f"{name}\n" rf"$100\,\rho$ = {rho:.1f}", fontsize="medium")
-            panel.set_xlabel("Gold similarity (score)" if name == "gold" else "Cosine similarity")
+            is_gold = name == "y_true"
+            title = "gold scores" if is_gold else name
+            panel.set_title(f"{title}\n" rf"$100\,\rho$ = {rho:.1f}", fontsize="medium")
+            panel.set_xlabel("Gold similarity (score)" if is_gold else "Cosine similarity")
         unit = f"{self.result.unit}s"
         self.axes_[0].set_ylabel(f"Edit distance ({unit})")
         if limit is not None:

@@ -51,7 +51,7 @@ class SingularValueDisplay(Display):
 
     See Also
     --------
-    isotropy_report : The same in figures.
+    isotropy_report : The same in numbers.
 
     Examples
     --------

@@ -48,13 +48,13 @@ def test_correlations_are_scipys():
     result = lexical_overlap(PAIRS, {"raw": raw}, gold)
     distances = [0, 1, 5, 4]
     np.testing.assert_array_equal(result.distances, distances)
-    assert list(result.edit_distance) == ["gold", "raw"]
-    assert result.edit_distance["gold"] == pytest.approx(100 * spearmanr(distances, gold)[0])
+    assert list(result.edit_distance) == ["y_true", "raw"]
+    assert result.edit_distance["y_true"] == pytest.approx(100 * spearmanr(distances, gold)[0])
     assert result.edit_distance["raw"] == pytest.approx(100 * spearmanr(distances, raw)[0])
     normalized = np.array([0, 1 / 3, 5 / 6, 4 / 5])
     assert result.normalized_edit_distance["raw"] == pytest.approx(100 * spearmanr(normalized, raw)[0])
-    assert result.gold["raw"] == pytest.approx(100 * spearmanr(gold, raw)[0])
-    assert result.gold["gold"] == 100
+    assert result.y_true["raw"] == pytest.approx(100 * spearmanr(gold, raw)[0])
+    assert result.y_true["y_true"] == 100
     assert result.mean["raw"] == pytest.approx(np.mean(raw))
     assert result.within is None
 
@@ -65,7 +65,7 @@ def test_within_a_distance():
     alone = lexical_overlap([PAIRS[i] for i in (0, 1, 3)], similarity[[0, 1, 3]], gold[[0, 1, 3]])
     assert result.within.n_pairs == 3
     assert result.within.edit_distance == alone.edit_distance
-    assert result.within.gold == alone.gold
+    assert result.within.y_true == alone.y_true
     assert result.within.mean == alone.mean
     assert "edit distance <= 4" in repr(result)
 
@@ -86,7 +86,7 @@ def test_a_constant_similarity_is_nan_with_a_warning():
 def test_one_pair_is_nan_with_a_warning():
     with pytest.warns(UndefinedMetricWarning):
         result = lexical_overlap(PAIRS[:1], [0.5], [1.0])
-    assert np.isnan(result.edit_distance["gold"])
+    assert np.isnan(result.edit_distance["y_true"])
 
 
 def test_no_pair_within_the_distance_is_nan_with_a_warning():
@@ -103,8 +103,8 @@ def test_no_pair_within_the_distance_is_nan_with_a_warning():
         ({"similarity": [0.1, 0.2]}, "inconsistent numbers of samples"),
         ({"similarity": [0.1, 0.2, np.nan, 0.3]}, "NaN"),
         ({"similarity": {}}, "empty mapping"),
-        ({"similarity": {"gold": [1, 2, 3, 4]}}, "named 'gold'"),
-        ({"gold": [1, 2, 3]}, "inconsistent numbers of samples"),
+        ({"similarity": {"y_true": [1, 2, 3, 4]}}, "named 'y_true'"),
+        ({"y_true": [1, 2, 3]}, "inconsistent numbers of samples"),
         ({"unit": "letter"}, "unit must be 'word' or 'character'"),
         ({"max_distance": -1}, "max_distance must be"),
         ({"pairs": [("a", "b", "c")]}, r"pairs\[0\]"),
@@ -126,4 +126,4 @@ def test_frame():
     frame = lexical_overlap(PAIRS, {"raw": [0.9, 0.95, 0.3, 0.4]}, max_distance=4).to_frame()
     assert frame.index.tolist() == ["raw", "raw"]
     assert frame["n_pairs"].tolist() == [4, 3]
-    assert "gold" not in frame
+    assert "y_true" not in frame
