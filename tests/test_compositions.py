@@ -30,7 +30,7 @@ from skflow.datasets import load_mini_sts
 
 @pytest.fixture(scope="module")
 def mini():
-    return load_mini_sts()
+    return load_mini_sts(subset="hard")
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def calibrated(calibrator="passthrough"):
 
 @pytest.fixture(scope="module")
 def mini():
-    data = load_mini_sts()
+    data = load_mini_sts(subset="hard")
     return data.pairs[:120], data.score[:120]
 
 

@@ -9,30 +9,55 @@ from sklearn.utils import Bunch
 
 from ._parsing import parse_error, parse_score, read_lines
 
-_COLUMNS = ["kind", "score", "sentence1", "sentence2"]
-_DESCRIPTION = """\
+_COLUMNS = ["subset", "score", "sentence1", "sentence2"]
+_FILES = {"representative": "mini_sts.tsv", "hard": "mini_sts_hard.tsv"}
+_UNLABELED = ["mini_sts_unlabeled.txt", "wordnet_sentences.txt"]
+_DESCRIPTIONS = {
+    "representative": """\
 Mini STS: English sentence pairs with a similarity score
 --------------------------------------------------------
 
-{n_pairs} pairs of short English sentences written for skflow. A pair is graded from 0 (nothing in common) to
-5 (the same meaning), on the scale of the STS benchmark (Cer et al., 2017, doi:10.18653/v1/S17-2001). The
-kinds of pair and their numbers: {kinds}.
+{n_pairs} pairs of short English sentences written for skflow, in the manner of the STS tasks: {counts}. From a
+first sentence follow another that says (nearly) the same, one that is related and one on the same topic;
+the pairs near 0 join sentences of different groups, so that most sentences stand in more than one pair.
 
-It is meant for examples, tests and a first look without a download. Its scores are its authors' judgment,
-not an average over many annotators: do not report scores on it as if they were a benchmark's.
-"""
+Pairs are graded from 0 (different topics) to 5 (the same meaning) by the instructions of the STS benchmark (Cer
+et al., 2017, doi:10.18653/v1/S17-2001), before any encoder had seen them. One judgment stands behind each
+grade, where a benchmark averages over many: do not report scores on this set as if they were a benchmark's.
+
+{n_unlabeled} further sentences without a grade are there to fit on: captions, headlines, questions and
+answers written for skflow, and definitions and example sentences of WordNet 3.0 (Copyright 2006 by Princeton
+University, whose license lies beside them).
+""",
+    "hard": """\
+Mini STS, hard: English sentence pairs that share words on purpose
+------------------------------------------------------------------
+
+{n_pairs} pairs of short English sentences written for skflow, many of them with most words in common and different
+meanings, or the reverse: {counts}. Surface features fail on it, and calibrators that help on the STS tasks
+may not help here.
+
+Pairs are graded from 0 (nothing in common) to 5 (the same meaning), one judgment each: do not report scores on
+this set as if they were a benchmark's.
+""",
+}
 
 
-def load_mini_sts(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_mini_sts(
+    *, subset: str = "representative", return_X_y: bool = False, as_frame: bool = False
+) -> Bunch | tuple[Any, Any]:
     """Load a small set of sentence pairs with a similarity score, without any download.
 
     Parameters
     ----------
+    subset : {"representative", "hard"}, default="representative"
+        The pairs: 1,000 made the way those of the STS tasks were, or 398 that share words on purpose, such as
+        negations.
     return_X_y : bool, default=False
         Return ``(pairs, score)`` instead of a Bunch.
     as_frame : bool, default=False
         Give the pairs as a pandas DataFrame with the columns ``"sentence1"`` and ``"sentence2"``, score and
-        kind as a Series, and set `frame`.
+        subset as a Series, and set `frame`.
 
     Returns
     -------
@@ -42,9 +67,12 @@ def load_mini_sts(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch 
         pairs : ndarray of shape (n, 2), dtype object
             The two sentences of each pair, `str`.
         score : ndarray of shape (n,), dtype float64
-            How close in meaning they are, from 0 (nothing in common) to 5 (the same).
-        kind : ndarray of shape (n,), dtype object
-            What sort of pair it is, such as a paraphrase or a negation.
+            How close in meaning they are, from 0 (different topics) to 5 (the same).
+        subset : ndarray of shape (n,), dtype object
+            What sort of pair it is: caption, headline, question, answer or definition; of the hard ones,
+            paraphrase, negation and others.
+        unlabeled : list of str
+            3,000 more sentences to fit on; of the hard pairs, none.
         feature_names, target_names : list of str
             ``["sentence1", "sentence2"]`` and ``["score"]``.
         frame : DataFrame of shape (n, 4)
@@ -59,6 +87,8 @@ def load_mini_sts(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch 
 
     Raises
     ------
+    ValueError
+        If `subset` is not one of the two.
     ImportError
         If ``as_frame=True`` and pandas is not installed.
 
@@ -66,37 +96,55 @@ def load_mini_sts(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch 
     --------
     load_sts : The seven tasks that encoders are compared on.
 
+    Notes
+    -----
+    Sentences were written for this set in groups of four: a first one, a paraphrase, a related one and one on
+    the same topic, and graded by the instructions of the STS benchmark (Cer et al., 2017,
+    doi:10.18653/v1/S17-2001) without looking at the similarities of any encoder. Pairs near 0 join sentences of
+    two groups. One judgment stands behind each grade, not an average over annotators.
+
+    Unlabeled are 400 captions, headlines, questions and answers written likewise, and 2,600 definitions and
+    example sentences of WordNet 3.0.
+
     Examples
     --------
     >>> from skflow.datasets import load_mini_sts
-    >>> pairs, score = load_mini_sts(return_X_y=True)
-    >>> pairs.shape[1], pairs.shape[0] == len(score) >= 300
-    (2, True)
+    >>> data = load_mini_sts()
+    >>> data.pairs.shape, len(data.unlabeled)
+    ((1000, 2), 3000)
     """
-    with resources.as_file(resources.files(__package__) / "data" / "mini_sts.tsv") as path:
-        kinds, scores, pairs = _read(Path(path))
+    if subset not in _FILES:
+        raise ValueError(f"subset is {subset!r}, must be one of {sorted(_FILES)}")
+    folder = resources.files(__package__) / "data"
+    with resources.as_file(folder / _FILES[subset]) as path:
+        subsets, scores, pairs = _read(Path(path))
         filename = str(path)
+    unlabeled = []
+    for name in _UNLABELED if subset == "representative" else []:
+        unlabeled += (folder / name).read_text(encoding="utf-8").splitlines()
     score = np.array(scores, dtype=np.float64)
-    kind = np.array(kinds, dtype=object)
     pairs = np.array(pairs, dtype=object)
-    names, counts = np.unique(kind.astype(str), return_counts=True)
+    names, counts = np.unique(subsets, return_counts=True)
     data = Bunch(
         pairs=pairs,
         score=score,
-        kind=kind,
+        subset=np.array(subsets, dtype=object),
+        unlabeled=unlabeled,
         feature_names=_COLUMNS[2:],
         target_names=["score"],
-        DESCR=_DESCRIPTION.format(
-            n_pairs=len(score), kinds=", ".join(f"{k} ({n})" for k, n in zip(names, counts, strict=True))
+        DESCR=_DESCRIPTIONS[subset].format(
+            n_pairs=len(score),
+            n_unlabeled=len(unlabeled),
+            counts=", ".join(f"{count} of kind {name}" for name, count in zip(names, counts, strict=True)),
         ),
         filename=filename,
     )
     if as_frame:
         import pandas as pd
 
-        columns = dict(zip(_COLUMNS, (kind, score, *pairs.T), strict=True))
+        columns = dict(zip(_COLUMNS, (data.subset, score, *pairs.T), strict=True))
         data.frame = pd.DataFrame(columns)
-        data.pairs, data.score, data.kind = (data.frame[c] for c in (_COLUMNS[2:], "score", "kind"))
+        data.pairs, data.score, data.subset = (data.frame[c] for c in (_COLUMNS[2:], "score", "subset"))
     return (data.pairs, data.score) if return_X_y else data
 
 
@@ -104,13 +152,13 @@ def _read(path):
     lines = read_lines(path)
     if lines[0].split("\t") != _COLUMNS:
         raise parse_error(path, 1, f"the header line must be {_COLUMNS}, tab-separated")
-    kinds, scores, pairs = [], [], []
+    subsets, scores, pairs = [], [], []
     for line, text in enumerate(lines[1:], start=2):
         fields = text.split("\t")
         score = parse_score(fields[1], path, line) if len(fields) == len(_COLUMNS) else None
         if score is None:
             raise parse_error(path, line, f"expected {len(_COLUMNS)} tab-separated fields and a score")
-        kinds.append(fields[0])
+        subsets.append(fields[0])
         scores.append(score)
         pairs.append(fields[2:])
-    return kinds, scores, pairs
+    return subsets, scores, pairs

@@ -11,7 +11,7 @@ def embeddings(minilm):
 
     from skflow.datasets import load_mini_sts
 
-    sentences = load_mini_sts().pairs.ravel().tolist()[:600]
+    sentences = load_mini_sts(subset="hard").pairs.ravel().tolist()[:600]
     tokenizer, model = AutoTokenizer.from_pretrained(minilm), AutoModel.from_pretrained(minilm).eval()
     layers = {0: [], 4: [], 6: []}
     with torch.no_grad():

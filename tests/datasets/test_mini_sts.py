@@ -1,15 +1,17 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from skflow.datasets import load_mini_sts, load_published_sts
 
 
-def test_mini_sts():
-    data = load_mini_sts()
-    n = len(data.score)
-    assert n >= 300
+@pytest.mark.parametrize(("subset", "n"), [("representative", 1000), ("hard", 398)])
+def test_mini_sts(subset, n):
+    data = load_mini_sts(subset=subset)
     assert data.pairs.shape == (n, 2)
-    assert data.kind.shape == (n,)
+    assert data.score.shape == data.subset.shape == (n,)
     assert all(type(text) is str and text.strip() == text for text in data.pairs.ravel())
     assert data.feature_names == ["sentence1", "sentence2"]
     assert data.target_names == ["score"]
@@ -22,6 +24,38 @@ def test_mini_sts():
     assert len({frozenset(pair) for pair in data.pairs.tolist()}) == n
 
 
+def test_representative_pairs_and_unlabeled_sentences():
+    data = load_mini_sts()
+    assert dict(zip(*np.unique(data.subset.astype(str), return_counts=True), strict=True)) == dict.fromkeys(
+        ["answer", "caption", "definition", "headline", "question"], 200
+    )
+    unlabeled = set(data.unlabeled)
+    assert len(data.unlabeled) == len(unlabeled) == 3000
+    assert not unlabeled & set(data.pairs.ravel())
+    assert all(text and text.strip() == text for text in unlabeled)
+    # Words in common tell something of the grade, as in the STS tasks, and not everything.
+    overlap = [
+        len(a & b) / len(a | b) for a, b in ([set(t.lower().split()) for t in p] for p in data.pairs.tolist())
+    ]
+    assert 0.3 < spearmanr(overlap, data.score).statistic < 0.8
+    # The hard pairs are fewer, and others, and bring no text of their own.
+    hard = load_mini_sts(subset="hard")
+    assert hard.unlabeled == []
+    assert not {frozenset(p) for p in hard.pairs.tolist()} & {frozenset(p) for p in data.pairs.tolist()}
+
+
+def test_subset_that_does_not_exist():
+    with pytest.raises(ValueError, match="subset"):
+        load_mini_sts(subset="test")
+
+
+def test_words_of_wordnet_come_with_its_license():
+    folder = Path(load_mini_sts().filename).parent
+    license = (folder / "WORDNET_LICENSE.txt").read_text(encoding="utf-8")
+    assert "WordNet 3.0 Copyright 2006 by Princeton University.  All rights reserved." in license
+    assert len((folder / "wordnet_sentences.txt").read_text(encoding="utf-8").splitlines()) == 2600
+
+
 def test_pairs_as_x_and_y_and_as_frame():
     data = load_mini_sts()
     pairs, score = load_mini_sts(return_X_y=True)
@@ -29,7 +63,7 @@ def test_pairs_as_x_and_y_and_as_frame():
     assert np.array_equal(score, data.score)
     pytest.importorskip("pandas")
     frame = load_mini_sts(as_frame=True)
-    assert list(frame.frame.columns) == ["kind", "score", "sentence1", "sentence2"]
+    assert list(frame.frame.columns) == ["subset", "score", "sentence1", "sentence2"]
     assert list(frame.pairs.columns) == data.feature_names
     assert frame.pairs.to_numpy().tolist() == data.pairs.tolist()
     pairs, score = load_mini_sts(return_X_y=True, as_frame=True)
