@@ -110,7 +110,7 @@ def suggest_calibrator(
     >>> from sklearn.pipeline import make_pipeline
     >>> encoder = make_pipeline(CountVectorizer(), TruncatedSVD(20, random_state=0))
     >>> candidates = {"SN": StandardNormalizationCalibrator()}
-    >>> pairs, y = load_mini_sts(return_X_y=True)
+    >>> pairs, y = load_mini_sts(subset="hard", return_X_y=True)
     >>> suggestion = suggest_calibrator(encoder, pairs, y, candidates, n_resamples=200, random_state=0)
     >>> suggestion.name
     'SN'

@@ -1,0 +1,1 @@
+"""Programs that run as they stand: ``python -m skflow.examples.quickstart``."""
