@@ -42,17 +42,15 @@ def main():
         Z = BertEmbedder(MODEL_DIR, layers=layers, pooling="mean", max_length=64).fit_transform(sentences)
         raw = 100 * spearmanr(pair_cosines(Z[: data.pairs.size]), data.score).statistic
         print(f"{name}: raw {raw:.2f}, seven tasks {rows[name, 'raw']['average']}")
-        for calibrator_name, calibrator in CALIBRATORS.items():
+        for row_name, calibrator in CALIBRATORS.items():
             cosines = pair_cosines(calibrator.fit(Z).transform(Z[: data.pairs.size]))
             rho = 100 * spearmanr(cosines, data.score).statistic
-            row = rows[name, calibrator_name]
+            row = rows[name, row_name]
             there = float(row["less raw"])
             low, high = map(float, row["interval"].split(" to "))
-            clear = "" if low > 0 or high < 0 else ", which is noise there"
+            clear = "" if low > 0 or high < 0 else ", noise there"
             same = "same sign" if (rho > raw) == (there > 0) else "OTHER SIGN"
-            print(
-                f"  {calibrator_name:25s} {rho:6.2f} {rho - raw:+6.2f}, seven tasks {there:+5.2f}: {same}{clear}"
-            )
+            print(f"  {row_name:25s} {rho:6.2f} {rho - raw:+6.2f}, seven tasks {there:+5.2f}: {same}{clear}")
 
 
 if __name__ == "__main__":

@@ -34,9 +34,10 @@ parser.add_argument("--data", help="directory of the STS tasks; the set of the p
 parser.add_argument("--cache", help="file that keeps the vectors of sentences")
 args = parser.parse_args()
 
-data, others = load_mini_sts(), []
+data = load_mini_sts()
+others = data.unlabeled
 if args.data:
-    data = load_sts("stsb", args.data, split="test")
+    data, others = load_sts("stsb", args.data, split="test"), []
     for split in ("train", "dev"):
         others += load_sts("stsb", args.data, split=split).pairs.ravel().tolist()
 sentences = data.pairs.ravel(order="F").tolist() + others
@@ -46,7 +47,7 @@ calibrators = {
     "NATSV(10)": NATSVCalibrator(n_components=10),
     "SN + NATSV(1)": make_pipeline(StandardNormalizationCalibrator(), NATSVCalibrator(n_components=1)),
     "SN + NATSV(6)": make_pipeline(StandardNormalizationCalibrator(), NATSVCalibrator(n_components=6)),
-    "whitening": WhiteningCalibrator(),
+    "whitening": WhiteningCalibrator(strength=1.0),
     "flow": NormalizingFlowCalibrator(max_epochs=1 if args.data else 5, random_state=0),
 }
 

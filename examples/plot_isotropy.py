@@ -35,7 +35,7 @@ sentences = pairs.ravel(order="F")
 calibrators = {
     "SN": StandardNormalizationCalibrator(),
     "NATSV(6)": NATSVCalibrator(n_components=6),
-    "whitening": WhiteningCalibrator(),
+    "whitening": WhiteningCalibrator(strength=1.0),
     "flow": NormalizingFlowCalibrator(max_epochs=1 if args.data else 5, random_state=0),
 }
 

@@ -29,6 +29,7 @@ args = parser.parse_args()
 
 data = load_sts("stsb", args.data, split="test") if args.data else load_mini_sts()
 sentences = data.pairs.ravel(order="F").tolist()
+others = [] if args.data else data.unlabeled
 strengths = np.linspace(0, 1, 21)
 
 
@@ -47,9 +48,10 @@ def rho(vectors):
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for ax, (name, layer) in zip(axes, {"layer 4 (untuned)": 4, "last layer (tuned)": -1}.items(), strict=True):
     embedder = BertEmbedder(MODEL, layers=layer, pooling="mean", max_length=64, cache=args.cache)
-    Z = embedder.fit_transform(sentences)
-    whitening = WhiteningCalibrator(strength="auto").fit(Z)
-    flow = NormalizingFlowCalibrator(max_epochs=1 if args.data else 20, random_state=0).fit(Z)
+    Z_fit = embedder.fit_transform(sentences + others)
+    Z = Z_fit[: len(sentences)]
+    whitening = WhiteningCalibrator(strength="auto").fit(Z_fit)
+    flow = NormalizingFlowCalibrator(max_epochs=1 if args.data else 5, random_state=0).fit(Z_fit)
     chosen = whitening.strength_
     raw, calibrated = rho(Z)[0], rho(flow.transform(Z))[0]
     auto = rho(whitening.transform(Z))[0]

@@ -90,15 +90,15 @@ def sentence_of(layer, advice):
 
 
 def run(args, model, cache):
-    """Measure every layer, print a line for each, and save the best pipeline that has a calibrator."""
+    """Measure every layer, print a line for each, and save the best pipeline."""
     data = load_mini_sts()
     pairs, grades, extra = data.pairs, data.score, data.unlabeled
     if args.pairs:
-        pairs, grades, extra = *read_pairs(args.pairs), None
+        (pairs, grades), extra = read_pairs(args.pairs), []
     if args.sentences:
         extra = read_sentences(args.sentences)
     tuned = {"layer 0": "untuned ", "layer 4": "untuned ", "last layer": "tuned "} if not args.model else {}
-    n_sentences = 2 * len(pairs) + len(extra or [])
+    n_sentences = 2 * len(pairs) + len(extra)
     print(
         f"{len(pairs)} graded pairs; calibrators are fitted to {n_sentences} sentences, without the grades.\n"
         "Spearman's rho x 100 of cosine similarities and grades:\n"
@@ -115,7 +115,7 @@ def run(args, model, cache):
     rho, layer, embedder, advice = max(kept, key=lambda entry: entry[0])
     print(f"\nVerdict of suggest_calibrator on the best, the {layer}:\n{textwrap.fill(advice.reason, 100)}")
     steps = [("embed", embedder), ("calibrate", advice.calibrator)]
-    sentences = [sentence for side in zip(*pairs, strict=True) for sentence in side] + list(extra or [])
+    sentences = [sentence for side in zip(*pairs, strict=True) for sentence in side] + list(extra)
     pipeline = Pipeline(steps).fit(sentences).set_params(embed__cache=None)
     joblib.dump(pipeline, args.output)
     kind = "without a calibrator" if advice.name == "passthrough" else f"with {advice.name}"
@@ -123,7 +123,7 @@ def run(args, model, cache):
     print(f"  encoder = joblib.load({str(args.output)!r}); encoder.transform(['Any sentence.'])")
     if not args.pairs:
         print(
-            "\nNext: the same on a few hundred pairs of yours, a TSV or CSV file of sentence, sentence, grade\n"
+            "\nNext: this on a few hundred pairs of yours, a TSV or CSV file: sentence, sentence, grade\n"
             "(--sentences FILE adds text to fit on, one sentence a line):\n"
             "  python -m skflow.examples.quickstart --pairs my_pairs.tsv"
         )
