@@ -6,7 +6,8 @@ Which calibrator, and whether
 Whether calibrating helps depends on the encoder. The layers of all-MiniLM-L6-v2 are three encoders in one:
 its lower layers behave like an encoder that was not tuned for similarity, its last layer was tuned. Each
 calibrator is fitted on the sentences of the task, without the gold scores; of the STS benchmark, the test
-split is scored and the sentences of the other splits are fitted on, too.
+split is scored and the sentences of the other splits are fitted on, too; of the small set, its unlabeled
+sentences.
 """
 
 import argparse
@@ -75,10 +76,15 @@ CalibratorComparisonDisplay.from_result(figures, average=False).ax_.set_xlabel("
 plt.show()
 
 # %%
+# On the small set, every calibrator gains on layer 0, by seven to ten points, and all but SN on layer 4, by four
+# to seven. On the last layer none gains half a point, and whitening and the flow lose one and a half.
+
+# %%
 # An advice that says what it rests on
 # ------------------------------------
 # The best of seven figures is too good to be true: it was chosen because it is the best. The advice is to
-# calibrate only where the gain is more than the choice of pairs explains.
+# calibrate only where the gain is more than the choice of pairs explains. That can be true of a gain too small to
+# matter, as on the last layer here: the interval tells.
 
 for name, layer in {"layer 4": 4, "last layer": -1}.items():
     embedder = BertEmbedder(MODEL, layers=layer, pooling="mean", max_length=64, cache=args.cache)
@@ -98,3 +104,6 @@ for name, Z_fit in vectors.items():
         Z = calibrators["flow"].set_params(random_state=seed).fit(Z_fit).transform(Z_fit[: data.pairs.size])
         rho.append(100 * spearman_score(data.score, pair_cosines(Z)))
     print(f"{name}: {np.mean(rho):.2f} +- {np.std(rho, ddof=1):.2f}, median {np.median(rho):.2f}")
+
+# %%
+# Seeds move the figures by a quarter of a point, far less than the layer or the calibrator does.

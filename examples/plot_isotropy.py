@@ -67,3 +67,7 @@ print(isotropy_report(Z, fitted, prefit=True))
 SingularValueDisplay.from_estimator(fitted, Z)
 plt.title("Spectrum of the last layer")
 plt.show()
+
+# %%
+# On layer 4 one direction carries half of the length of the raw vectors and 2 % after the flow; on the last layer the
+# curves start within a few percent of each other, except for whitening, which is flat everywhere by construction.

@@ -50,3 +50,7 @@ for name, latent in {"standardized": standard.transform(Z), "flow": flow.transfo
     for figure in ("mean", "std", "ks", "ks_shape", "skewness", "excess_kurtosis"):
         print(f" |{figure}| {np.nanmedian(np.abs(getattr(measured, figure))):.3f}", end="")
     print()
+
+# %%
+# The median histogram of the latent is as near to the Gaussian in shape as that of standardized features, a little
+# narrower, and less skewed: what the flow changes lies between the features rather than in each.

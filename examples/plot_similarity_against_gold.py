@@ -59,3 +59,7 @@ similarity = {"raw": pair_cosines(Z), "flow": pair_cosines(flow.transform(Z))}
 SimilarityDisplay.from_predictions(data.score, similarity, random_state=0)
 plt.suptitle("Last layer")
 plt.show()
+
+# %%
+# On layer 4 the raw cosines of pairs with grade 0 lie between 0.4 and 0.8, after the flow around zero, and rho rises by
+# four points; on the last layer grade 0 lies near zero already, and the flow costs two points.
