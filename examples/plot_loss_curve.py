@@ -37,5 +37,5 @@ plt.title("Flow on layer 4")
 plt.show()
 
 # %%
-# The loss of the batches goes on falling to the end, that of rows held out is level after some 300 updates: from there
-# the flow learns about its rows only.
+# The loss of the batches goes on falling to the end, that of rows held out is level after some 300
+# updates: from there the flow learns about its rows only.

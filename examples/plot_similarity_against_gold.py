@@ -26,7 +26,8 @@ parser.add_argument("--cache", help="file that keeps the vectors of sentences")
 args = parser.parse_args()
 
 # %%
-# On the STS benchmark, the flow is fitted on the sentences of all its splits, and the dev split is looked at.
+# On the STS benchmark, the flow is fitted on the sentences of all its splits, and the dev split is
+# looked at.
 
 if args.data:
     text, data = load_sts("stsb", args.data).pairs, load_sts("stsb", args.data, split="dev")
@@ -49,8 +50,8 @@ plt.suptitle("Layer 4")
 plt.show()
 
 # %%
-# The last layer, which was tuned: there the flow has nothing to add. Similarities that were computed already
-# can be drawn as well.
+# The last layer, which was tuned: there the flow has nothing to add. Similarities that were computed
+# already can be drawn as well.
 
 embedder = BertEmbedder(MODEL, layers=-1, pooling="mean", max_length=64, cache=args.cache)
 flow.fit(embedder.fit_transform(text.ravel(order="F")))
@@ -61,5 +62,6 @@ plt.suptitle("Last layer")
 plt.show()
 
 # %%
-# On layer 4 the raw cosines of pairs with grade 0 lie between 0.4 and 0.8, after the flow around zero, and rho rises by
-# four points; on the last layer grade 0 lies near zero already, and the flow costs two points.
+# On layer 4 the raw cosines of pairs with grade 0 lie between 0.4 and 0.8, after the flow around zero,
+# and rho rises by four points; on the last layer grade 0 lies near zero already, and the flow costs two
+# points.
