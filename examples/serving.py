@@ -1,6 +1,6 @@
 """Fit a calibrated encoder, export it, and serve a nearest-neighbor search from the exported files alone.
 
-The corpus is the first sentences of the similarity set that ships with skflow, the questions are the second
+The corpus is the first sentences of the hard pairs that ship with skflow, the questions are the second
 sentences of its close pairs. A pipeline is fitted to the corpus without labels and exported twice: as a
 SentenceTransformer, which any program that uses sentence-transformers can load where skflow is installed, and
 its calibrators alone as an ONNX model (if the extra ``onnx`` is installed), for programs that have the
@@ -110,7 +110,7 @@ def main():
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    sts = load_mini_sts()
+    sts = load_mini_sts(subset="hard")
     corpus, first = np.unique(sts.pairs[:, 0].astype(str), return_inverse=True)
     corpus = corpus.tolist()
     is_close = sts.score >= MIN_SCORE
