@@ -91,10 +91,13 @@ def flow_transform(n_rows):
 def whitening(n_rows):
     X = vectors(n_rows)
     pca = PCA(whiten=True, svd_solver="covariance_eigh")
-    yield "whitening fit / PCA fit", [WhiteningCalibrator(), pca], X
+    yield "whitening fit / PCA fit", [WhiteningCalibrator(strength=1.0), pca], X
     for smallest in (0.02, 1e-4):
         X = vectors(n_rows, smallest=smallest)
-        whiten, peer = WhiteningCalibrator().fit(X), PCA(whiten=True, svd_solver="covariance_eigh").fit(X)
+        whiten, peer = (
+            WhiteningCalibrator(strength=1.0).fit(X),
+            PCA(whiten=True, svd_solver="covariance_eigh").fit(X),
+        )
         calls = [lambda whiten=whiten, X=X: whiten.transform(X), lambda peer=peer, X=X: peer.transform(X)]
         yield f"whitening transform / PCA transform, deviations from {smallest} to 1", calls, X
 
@@ -105,7 +108,7 @@ def one_row(n_rows):
     for name, estimator in {
         "flow": NormalizingFlowCalibrator(random_state=0),
         "flow of strength 0.5": NormalizingFlowCalibrator(strength=0.5, random_state=0),
-        "whitening": WhiteningCalibrator(),
+        "whitening": WhiteningCalibrator(strength=1.0),
         "NATSV": NATSVCalibrator(),
     }.items():
         estimator.fit(X)

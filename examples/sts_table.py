@@ -46,10 +46,10 @@ def calibrators(n_seeds):
         "NATSV(1)": NATSVCalibrator(1),
         "NATSV(10)": NATSVCalibrator(10),
         "SN + NATSV(6)": make_pipeline(StandardNormalizationCalibrator(), NATSVCalibrator(6)),
-        "whitening": WhiteningCalibrator(),
+        "whitening": WhiteningCalibrator(strength=1.0),
         "whitening, strength 0.5": WhiteningCalibrator(strength=0.5),
         "whitening, strength auto": WhiteningCalibrator(strength="auto"),
-        "whitening(256)": WhiteningCalibrator(256),
+        "whitening(256)": WhiteningCalibrator(256, strength=1.0),
     }
     flows = {
         f"{name}, seed {seed}": NormalizingFlowCalibrator(permutation=permutation, random_state=seed)

@@ -69,6 +69,9 @@ class LinearCalibrator(BaseCalibrator):
         The parameters are computed anew after each call. Where that takes a decomposition of a covariance,
         whose cost is cubic in the number of features, few large pieces are faster than many small ones.
 
+        :class:`WhiteningCalibrator` is the exception to the first sentence: where rows are fewer than features,
+        `fit` can shrink the covariance, for which it needs all rows at once, and `partial_fit` does not.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)

@@ -82,10 +82,10 @@ class WhiteningCalibrator(PrincipalCalibrator):
         "pca" returns coordinates along the principal axes, leading first, as Su et al. (2021) do. "zca"
         rotates back to the axes of the input features; of all whitenings it moves the vectors least (Kessy
         et al., 2018).
-    strength : float or "auto", default=1.0
+    strength : float or "auto", default="auto"
         Power of the whitening, from 0 to 1: eigenvalues of the covariance are raised to ``-strength / 2``.
-        1 whitens; 0 only centers (and, with "pca", rotates); what lies between evens the variances out in
-        part. "auto" chooses it by the rule above. It is read in `transform`: setting it on a fitted
+        1.0 whitens, which is BERT-whitening as published; 0 only centers (and, with "pca", rotates); what
+        lies between evens the variances out in part. "auto" chooses it by the rule above. It is read in `transform`: setting it on a fitted
         calibrator needs no new fit, but where rows are fewer than features, since `shrinkage` then depends
         on it.
     tol : float, default=1e-10
@@ -163,7 +163,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
     >>> import numpy as np
     >>> from skflow.calibrators import WhiteningCalibrator
     >>> X = np.random.default_rng(0).normal(size=(500, 3)) @ np.array([[4, 0, 1], [0, 2, 1], [0, 0, 1]])
-    >>> Z = WhiteningCalibrator().fit_transform(X)
+    >>> Z = WhiteningCalibrator(strength=1.0).fit_transform(X)
     >>> np.allclose(np.cov(Z.T, ddof=0), np.eye(3))
     True
     >>> WhiteningCalibrator(n_components=2, strength=0.5).fit_transform(X).shape
@@ -178,7 +178,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
 
     What was whitened can be brought back:
 
-    >>> calibrator = WhiteningCalibrator().fit(X)
+    >>> calibrator = WhiteningCalibrator(strength=1.0).fit(X)
     >>> Z = calibrator.transform(X)
     >>> np.allclose(calibrator.inverse_transform(Z), X)
     True
@@ -208,7 +208,7 @@ class WhiteningCalibrator(PrincipalCalibrator):
         n_components: int | None = None,
         *,
         method: Literal["pca", "zca"] = "pca",
-        strength: float | Literal["auto"] = 1.0,
+        strength: float | Literal["auto"] = "auto",
         tol: float = 1e-10,
         shrinkage: Literal["auto", "ledoit-wolf"] | None = "auto",
     ) -> None:

@@ -72,7 +72,7 @@ def isotropy_report(
     >>> from skflow.calibrators import WhiteningCalibrator
     >>> from skflow.inspection import isotropy_report
     >>> X = np.random.RandomState(0).standard_normal((500, 3)) * [3, 1, 1] + 5
-    >>> report = isotropy_report(X, {"whitening": WhiteningCalibrator()})
+    >>> report = isotropy_report(X, {"whitening": WhiteningCalibrator(strength=1.0)})
     >>> round(report["raw"].average_cosine, 2), round(report["whitening"].average_cosine, 2)
     (0.91, -0.0)
     """

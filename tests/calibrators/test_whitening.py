@@ -24,7 +24,7 @@ class TestValues:
     def test_by_hand(self):
         """The cross of a long and a short bar: variances 8 and 1/2 along the axes."""
         X = np.array([[9.0, 1.0], [1.0, 1.0], [5.0, 2.0], [5.0, 0.0]])
-        calibrator = WhiteningCalibrator().fit(X)
+        calibrator = WhiteningCalibrator(strength=1.0).fit(X)
         np.testing.assert_allclose(calibrator.explained_variance_, [8, 0.5])
         np.testing.assert_allclose(calibrator.explained_variance_ratio_, [8 / 8.5, 0.5 / 8.5])
         np.testing.assert_allclose(calibrator.components_, np.eye(2), atol=1e-15)
@@ -49,12 +49,14 @@ class TestValues:
     def test_scikit_learn(self, X):
         """PCA whitens by the sample covariance: a factor of sqrt(n / (n - 1)), up to signs."""
         theirs = PCA(whiten=True, svd_solver="full").fit_transform(X) * np.sqrt(300 / 299)
-        np.testing.assert_allclose(np.abs(WhiteningCalibrator().fit_transform(X)), np.abs(theirs), rtol=1e-8)
+        np.testing.assert_allclose(
+            np.abs(WhiteningCalibrator(strength=1.0).fit_transform(X)), np.abs(theirs), rtol=1e-8
+        )
 
     @pytest.mark.parametrize("method", ["pca", "zca"])
     @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-10), (np.float32, 1e-4)])
     def test_identity_covariance(self, X, method, dtype, atol):
-        Z = WhiteningCalibrator(method=method).fit_transform(X.astype(dtype))
+        Z = WhiteningCalibrator(method=method, strength=1.0).fit_transform(X.astype(dtype))
         np.testing.assert_allclose(covariance(Z), np.eye(12), atol=atol)
         np.testing.assert_allclose(Z.mean(axis=0, dtype=np.float64), 0, atol=atol)
 
@@ -62,7 +64,7 @@ class TestValues:
         """The lower layers have one direction without signal, the last has two constant features."""
         for X, dead in zip(embeddings, [1, 1, 2], strict=True):
             for method in ("pca", "zca"):
-                calibrator = WhiteningCalibrator(method=method).fit(X)
+                calibrator = WhiteningCalibrator(method=method, strength=1.0).fit(X)
                 assert X.shape[1] - calibrator.rank_ >= dead
                 eigenvalues = np.linalg.eigvalsh(covariance(calibrator.transform(X)))
                 np.testing.assert_allclose(eigenvalues[-calibrator.rank_ :], 1, atol=1e-4)
@@ -73,7 +75,7 @@ class TestValues:
         rng = np.random.default_rng(0)
         axes = np.linalg.qr(rng.normal(size=(20, 20)))[0]
         X = (rng.normal(size=(500, 20)) * np.logspace(0, 4.5, 20) @ axes).astype(np.float32)
-        Z = WhiteningCalibrator(method="zca").fit_transform(X)
+        Z = WhiteningCalibrator(method="zca", strength=1.0).fit_transform(X)
         assert Z.dtype == np.float32
         np.testing.assert_allclose(covariance(Z), np.eye(20), atol=1e-5)
 
@@ -86,7 +88,7 @@ class TestValues:
     def test_zca_moves_least(self, X):
         """Kessy et al. (2018): of all whitenings, ZCA keeps closest to the centered rows."""
         centered = X - X.mean(axis=0)
-        zca = WhiteningCalibrator(method="zca").fit_transform(X)
+        zca = WhiteningCalibrator(method="zca", strength=1.0).fit_transform(X)
         rng = np.random.default_rng(0)
         for _ in range(5):
             rotation = np.linalg.qr(rng.normal(size=(12, 12)))[0]
@@ -112,7 +114,7 @@ class TestStrength:
         )
 
     def test_needs_no_new_fit(self, X):
-        calibrator = WhiteningCalibrator(method="zca").fit(X).set_params(strength=0.5)
+        calibrator = WhiteningCalibrator(method="zca", strength=1.0).fit(X).set_params(strength=0.5)
         expected = WhiteningCalibrator(method="zca", strength=0.5).fit_transform(X)
         np.testing.assert_array_equal(calibrator.transform(X), expected)
 
@@ -171,7 +173,7 @@ class TestAutomaticStrength:
             np.testing.assert_array_equal(calibrator.transform(constant), 0)
 
     def test_can_be_set_later(self, X):
-        calibrator = WhiteningCalibrator().fit(X)
+        calibrator = WhiteningCalibrator(strength=1.0).fit(X)
         assert calibrator.strength_ == 1
         calibrator.set_params(strength="auto")
         assert calibrator.strength_ == WhiteningCalibrator(strength="auto").fit(X).strength_
@@ -214,7 +216,7 @@ class TestShrinkage:
     def test_where(self):
         X = np.random.default_rng(0).normal(size=(15, 20)) + 1
         for calibrator in (
-            WhiteningCalibrator(),
+            WhiteningCalibrator(strength=1.0),
             WhiteningCalibrator(strength=0.5),
             WhiteningCalibrator(strength="auto", shrinkage=None),
         ):
@@ -255,7 +257,7 @@ class TestShrinkage:
         train, new = rng.normal(size=(60, 100)) * deviations, rng.normal(size=(2000, 100)) * deviations
         anisotropy = {}
         for shrinkage in ("ledoit-wolf", None):
-            calibrator = WhiteningCalibrator(shrinkage=shrinkage).fit(train)
+            calibrator = WhiteningCalibrator(shrinkage=shrinkage, strength=1.0).fit(train)
             variances = np.linalg.eigvalsh(covariance(calibrator.transform(new)))
             anisotropy[shrinkage] = np.linalg.norm(variances / variances.mean() - 1)
         assert anisotropy["ledoit-wolf"] < anisotropy[None] / 2
@@ -271,30 +273,30 @@ class TestShrinkage:
 class TestComponents:
     @pytest.mark.parametrize("n_components", [1, 5, 12])
     def test_keeps_the_leading(self, X, n_components):
-        whole = WhiteningCalibrator().fit(X)
-        part = WhiteningCalibrator(n_components).fit(X)
+        whole = WhiteningCalibrator(strength=1.0).fit(X)
+        part = WhiteningCalibrator(n_components, strength=1.0).fit(X)
         assert part.components_.shape == (n_components, 12)
         assert (np.diff(part.explained_variance_) <= 0).all()
         np.testing.assert_allclose(part.transform(X), whole.transform(X)[:, :n_components], atol=1e-8)
 
     def test_zca_keeps_the_space(self, X):
         """The output has all columns and rank n_components: it is the full one, projected."""
-        part = WhiteningCalibrator(4, method="zca").fit(X)
+        part = WhiteningCalibrator(4, method="zca", strength=1.0).fit(X)
         Z = part.transform(X)
         assert Z.shape == X.shape
         assert np.linalg.matrix_rank(Z) == 4
-        full = WhiteningCalibrator(method="zca").fit_transform(X)
+        full = WhiteningCalibrator(method="zca", strength=1.0).fit_transform(X)
         np.testing.assert_allclose(Z, full @ part.components_.T @ part.components_, atol=1e-8)
 
     def test_signs(self, X):
         for rows in (X, -X):
-            components = WhiteningCalibrator().fit(rows).components_
+            components = WhiteningCalibrator(strength=1.0).fit(rows).components_
             assert (components[np.arange(12), np.abs(components).argmax(axis=1)] > 0).all()
             np.testing.assert_allclose(components @ components.T, np.eye(12), atol=1e-13)
 
     def test_more_than_features(self, X):
         with pytest.raises(ValueError, match=r"n_components=13 must be at most .* n_features=12"):
-            WhiteningCalibrator(13).fit(X)
+            WhiteningCalibrator(13, strength=1.0).fit(X)
 
     @pytest.mark.parametrize(
         ("parameter", "value"),
@@ -311,7 +313,7 @@ class TestComponents:
     )
     def test_bad_parameters(self, X, parameter, value):
         with pytest.raises(ValueError, match=f"'{parameter}' parameter of WhiteningCalibrator"):
-            WhiteningCalibrator(**{parameter: value}).fit(X)
+            WhiteningCalibrator(**{parameter: value}, strength=1.0).fit(X)
 
 
 class TestDirectionsWithoutSignal:
@@ -331,18 +333,18 @@ class TestDirectionsWithoutSignal:
     def test_tol(self):
         """Variances 1, 1e-4 and 1e-8 of the largest."""
         X = np.vstack([np.diag([1, 1e-2, 1e-4]), -np.diag([1, 1e-2, 1e-4])])
-        ranks = [WhiteningCalibrator(tol=tol).fit(X).rank_ for tol in (0, 1e-10, 1e-6, 1e-3)]
+        ranks = [WhiteningCalibrator(tol=tol, strength=1.0).fit(X).rank_ for tol in (0, 1e-10, 1e-6, 1e-3)]
         assert ranks == [3, 3, 2, 1]
 
     def test_rounding_errors_are_no_signal_without_tol(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 8))
-        assert WhiteningCalibrator(tol=0).fit(X).rank_ == 3
+        assert WhiteningCalibrator(tol=0, strength=1.0).fit(X).rank_ == 3
 
     @pytest.mark.parametrize("n_samples", [1, 2, 5])
     def test_few_rows(self, n_samples):
         X = np.random.default_rng(0).normal(size=(n_samples, 40))
-        calibrator = WhiteningCalibrator().fit(X)
+        calibrator = WhiteningCalibrator(strength=1.0).fit(X)
         Z = calibrator.transform(X)
         assert Z.shape == (n_samples, 40)
         assert calibrator.rank_ == n_samples - 1
@@ -364,7 +366,7 @@ class TestInverse:
 
     @pytest.mark.parametrize("method", ["pca", "zca"])
     def test_is_the_projection_where_directions_were_dropped(self, X, method):
-        calibrator = WhiteningCalibrator(4, method=method).fit(X)
+        calibrator = WhiteningCalibrator(4, method=method, strength=1.0).fit(X)
         back = calibrator.inverse_transform(calibrator.transform(X))
         centered = X - X.mean(axis=0)
         top = np.linalg.svd(centered)[2][:4]

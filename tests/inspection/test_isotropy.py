@@ -31,7 +31,7 @@ def test_figures(X):
 
 
 def test_whitening_is_isotropic(X):
-    row = isotropy_report(X, {"whitening": WhiteningCalibrator()})["whitening"]
+    row = isotropy_report(X, {"whitening": WhiteningCalibrator(strength=1.0)})["whitening"]
     assert row.effective_rank == pytest.approx(5)
     assert row.top_singular_share == pytest.approx(1 / 5)
     assert row.average_cosine == pytest.approx(0, abs=0.01)

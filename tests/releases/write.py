@@ -22,7 +22,7 @@ from skflow.calibrators import (
 CALIBRATORS = {
     "standard": StandardNormalizationCalibrator(),
     "natsv": NATSVCalibrator(n_components=2),
-    "whitening": WhiteningCalibrator(n_components=3),
+    "whitening": WhiteningCalibrator(n_components=3, strength=1.0),
     "whitening_zca": WhiteningCalibrator(method="zca", strength=0.5),
     "flow": NormalizingFlowCalibrator(
         n_levels=2, n_steps=2, hidden_width=3, learning_rate=1e-5, random_state=0
