@@ -1,8 +1,10 @@
 """Vectors as they come in: tensors, narrow floats, and magnitudes that no encoder gives."""
 
 import sys
+from numbers import Real
 
 import numpy as np
+from sklearn.utils import column_or_1d
 
 LARGEST, SMALLEST = 1e30, 1e-30
 
@@ -64,3 +66,12 @@ def check_magnitudes(X, name="X"):
             f"the largest magnitude in {name} is {peak:.3g}, expected one from {SMALLEST:g} to {LARGEST:g}: "
             f"rescale the vectors, for instance by {name} / {peak:.3g}"
         )
+
+
+def check_scores(y, name="y"):
+    """Return gold scores as float64; raise ValueError for one that is no finite number, such as text."""
+    y = column_or_1d(to_numpy(y))
+    for i, value in enumerate(y.tolist()):
+        if not (isinstance(value, Real) and np.isfinite(value)):
+            raise ValueError(f"{name}[{i}] is {value!r}, expected a finite number, the score of a pair")
+    return y.astype(np.float64)

@@ -6,20 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    RegressorMixin,
-    TransformerMixin,
-    _fit_context,
-)
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._documentation import DocumentationLink
+from ._magnitudes import check_scores
 from ._pairs import (
     check_pairs,
     encode_pairs,
@@ -30,6 +24,14 @@ from ._pairs import (
     training_set,
 )
 from ._persistence import VersionStamped
+from ._typing import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+    fit_context,
+)
 from .metrics import spearman_score
 
 __all__ = [
@@ -41,7 +43,9 @@ __all__ = [
 ]
 
 
-class _CosineSimilarity(VersionStamped, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _CosineSimilarity(
+    DocumentationLink, VersionStamped, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Base class of the estimators of pairs: an encoder fitted without labels, cosines of its vectors."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
@@ -167,7 +171,7 @@ class CosineSimilarityRegressor(RegressorMixin, _CosineSimilarity):
         self.encoder = encoder
         self.extra = extra
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit the encoder on the sentences of all pairs.
 
@@ -241,7 +245,7 @@ class CosineSimilarityRegressor(RegressorMixin, _CosineSimilarity):
         """
         if y is None:
             raise ValueError("score needs the gold score of each pair, got y=None")
-        return spearman_score(y, self.predict(X))
+        return spearman_score(check_scores(y), self.predict(X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -336,7 +340,7 @@ class CosineSimilarityClassifier(ClassifierMixin, _CosineSimilarity):
         self.threshold = threshold
         self.extra = extra
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the encoder on the sentences of all pairs, without labels, and the threshold with them.
 

@@ -3,11 +3,13 @@
 import contextlib
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, validate_data
 
+from .._documentation import DocumentationLink
 from .._magnitudes import check_magnitudes, to_numpy
 from .._persistence import SavePretrainedMixin, VersionStamped
+from .._typing import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from .._user_warnings import warn_user
 from ._built import Built
 
 
@@ -18,7 +20,12 @@ def working_dtype(dtype):
 
 
 class BaseCalibrator(
-    SavePretrainedMixin, VersionStamped, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    DocumentationLink,
+    SavePretrainedMixin,
+    VersionStamped,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Base class of the calibrators: dense vectors in, as many calibrated vectors out.
 
@@ -67,6 +74,12 @@ class BaseCalibrator(
                 f"{n_columns}, as many as transform returns."
             )
         return X
+
+    def _warn_of_one_row(self, n_rows):
+        if n_rows == 1:
+            warn_user(
+                f"{type(self).__name__} was fitted on one row: no scale can be learned from it. Fit it on many."
+            )
 
     @contextlib.contextmanager
     def _restored_on_failure(self):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import fit_context
 from ._affine import Affine
 from ._base import BaseCalibrator, working_dtype
 from ._density import DensityMixin
@@ -254,7 +254,7 @@ class NormalizingFlowCalibrator(DensityMixin, BaseCalibrator):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit the flow to X by maximum likelihood.
 
@@ -300,9 +300,10 @@ class NormalizingFlowCalibrator(DensityMixin, BaseCalibrator):
             self.validation_scores_ = scores + self._before.log_det
             self.loss_curve_ = self._losses(record)
             self.n_iter_ = len(self.loss_curve_)
+        self._warn_of_one_row(len(X))
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Go on fitting the flow with one pass over X, in the order that it comes in.
 

@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
-from sklearn.base import _fit_context
 from sklearn.utils.validation import _check_sample_weight
 
+from .._typing import fit_context
 from ._base import BaseCalibrator, working_dtype
 from ._moments import RunningMoments, centered, row_chunks
 
@@ -22,7 +22,7 @@ class LinearCalibrator(BaseCalibrator):
 
     _second_moment = "_variance"
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the parameters from X.
 
@@ -58,9 +58,11 @@ class LinearCalibrator(BaseCalibrator):
         array([1.5])
         """
         with self._restored_on_failure():
-            return self._accumulate(X, sample_weight, reset=True, is_all=True)
+            self._accumulate(X, sample_weight, reset=True, is_all=True)
+        self._warn_of_one_row(_num_samples(X))
+        return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -69,8 +71,9 @@ class LinearCalibrator(BaseCalibrator):
         The parameters are computed anew after each call. Where that takes a decomposition of a covariance,
         whose cost is cubic in the number of features, few large pieces are faster than many small ones.
 
-        :class:`WhiteningCalibrator` is the exception to the first sentence: where rows are fewer than features,
-        `fit` can shrink the covariance, for which it needs all rows at once, and `partial_fit` does not.
+        :class:`WhiteningCalibrator` is the exception to the first sentence: where rows are fewer than
+        features, `fit` can shrink the covariance, for which it needs all rows at once, and `partial_fit` does
+        not.
 
         Parameters
         ----------

@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import OneToOneFeatureMixin
 from ._linear import PrincipalCalibrator
 
 

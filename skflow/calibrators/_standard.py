@@ -4,9 +4,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import OneToOneFeatureMixin
 from ._linear import LinearCalibrator
 
 

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import qr
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import OneToOneFeatureMixin
 from ._linear import PrincipalCalibrator, fix_signs
 from ._moments import row_chunks
 from ._strength import automatic_strength
@@ -85,9 +85,9 @@ class WhiteningCalibrator(PrincipalCalibrator):
     strength : float or "auto", default="auto"
         Power of the whitening, from 0 to 1: eigenvalues of the covariance are raised to ``-strength / 2``.
         1.0 whitens, which is BERT-whitening as published; 0 only centers (and, with "pca", rotates); what
-        lies between evens the variances out in part. "auto" chooses it by the rule above. It is read in `transform`: setting it on a fitted
-        calibrator needs no new fit, but where rows are fewer than features, since `shrinkage` then depends
-        on it.
+        lies between evens the variances out in part. "auto" chooses it by the rule above. It is read in
+        `transform`: setting it on a fitted calibrator needs no new fit, but where rows are fewer than
+        features, since `shrinkage` then depends on it.
     tol : float, default=1e-10
         Directions whose eigenvalue is below `tol` times the largest carry no signal. Whatever `tol`,
         eigenvalues within the rounding error of the covariance, n_features times the machine epsilon of
@@ -404,5 +404,5 @@ class WhiteningCalibrator(PrincipalCalibrator):
             If `input_features` are not as many as were seen in fit, or other names.
         """
         if self.method == "zca":
-            return OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+            return OneToOneFeatureMixin.get_feature_names_out(self, input_features)  # type: ignore[arg-type]
         return super().get_feature_names_out(input_features)

@@ -2,15 +2,16 @@
 
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
-from sklearn.utils import Bunch
 
+from .._typing import MiniSTS, MiniSTSFrames
 from ._parsing import parse_error, parse_score, read_lines
 
 _COLUMNS = ["subset", "score", "sentence1", "sentence2"]
 _FILES = {"representative": "mini_sts.tsv", "hard": "mini_sts_hard.tsv"}
+_Subset = Literal["representative", "hard"]
 _UNLABELED = ["mini_sts_unlabeled.txt", "wordnet_sentences.txt"]
 _DESCRIPTIONS = {
     "representative": """\
@@ -43,9 +44,25 @@ on this set as if they were a benchmark's.
 }
 
 
+@overload
 def load_mini_sts(
-    *, subset: str = "representative", return_X_y: bool = False, as_frame: bool = False
-) -> Bunch | tuple[Any, Any]:
+    *, subset: _Subset = ..., return_X_y: Literal[False] = ..., as_frame: Literal[False] = ...
+) -> MiniSTS: ...
+@overload
+def load_mini_sts(
+    *, subset: _Subset = ..., return_X_y: Literal[False] = ..., as_frame: Literal[True]
+) -> MiniSTSFrames: ...
+@overload
+def load_mini_sts(
+    *, subset: _Subset = ..., return_X_y: Literal[True], as_frame: Literal[False] = ...
+) -> tuple[np.ndarray, np.ndarray]: ...
+@overload
+def load_mini_sts(
+    *, subset: _Subset = ..., return_X_y: Literal[True], as_frame: Literal[True]
+) -> tuple[Any, Any]: ...
+def load_mini_sts(
+    *, subset: _Subset = "representative", return_X_y: bool = False, as_frame: bool = False
+) -> Any:
     """Load a small set of sentence pairs with a similarity score, without any download.
 
     Parameters
@@ -131,7 +148,7 @@ def load_mini_sts(
     score = np.array(scores, dtype=np.float64)
     pairs = np.array(pairs, dtype=object)
     names, counts = np.unique(subsets, return_counts=True)
-    data = Bunch(
+    data: Any = MiniSTS(
         pairs=pairs,
         score=score,
         subset=np.array(subsets, dtype=object),

@@ -3,8 +3,8 @@
 from importlib import resources
 
 import numpy as np
-from sklearn.utils import Bunch
 
+from .._typing import Bunch
 from ._layouts import TASKS
 
 # Key in the file -> what it stands for, how the scores are aggregated over a task's subsets.

@@ -4,8 +4,8 @@ from os import PathLike
 from typing import Literal
 
 import numpy as np
-from sklearn.utils import Bunch
 
+from .._typing import STSTask
 from ._fetch import HOW_TO_PLACE, fetch_sts
 from ._home import data_home_path
 from ._layouts import OFFICIAL, TASKS, find_files
@@ -27,7 +27,7 @@ def load_sts(
     task: str,
     data_home: str | PathLike[str] | None = None,
     split: Literal["train", "dev", "test"] | None = None,
-) -> Bunch:
+) -> STSTask:
     r"""Load one of the seven tasks of semantic textual similarity.
 
     People graded how close in meaning two sentences are, from 0 (nothing in common; 1 in SICK) to 5 (the
@@ -122,7 +122,7 @@ def load_sts(
         pairs += read
         subsets += [task if has_splits else part] * len(read)
         splits += [part if has_splits else "test"] * len(read)
-    data = Bunch(
+    data = STSTask(
         pairs=np.array([(pair.first, pair.second) for pair in pairs], dtype=object).reshape(-1, 2),
         score=np.array([pair.score for pair in pairs], dtype=np.float64),
         subset=np.array(subsets, dtype=object),
@@ -135,7 +135,7 @@ def load_sts(
         if not kept.any():
             there = [name for name in _SPLITS if name in data.split]
             raise ValueError(f"{task} in {directory} has no split {split!r}, only {there}")
-        data = Bunch(**{name: values[kept] for name, values in data.items()})
+        data = STSTask(**{name: values[kept] for name, values in data.items()})
     data.DESCR = (
         f"{_DESCRIPTIONS[task]}: {len(data.score)} sentence pairs with a similarity score from 0 to 5."
     )

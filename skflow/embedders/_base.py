@@ -1,19 +1,24 @@
 """What the embedders share as estimators."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._documentation import DocumentationLink
 from .._persistence import VersionStamped
+from .._typing import BaseEstimator, TransformerMixin
 
 
-class BaseTextEmbedder(VersionStamped, TransformerMixin, BaseEstimator):
+class BaseTextEmbedder(DocumentationLink, VersionStamped, TransformerMixin, BaseEstimator):
     """Base class of transformers from a column of text to float32 vectors.
 
     A subclass has the parameters `sif` and `normalize`, and a method ``_n_features()``. Unless `sif` is given
     it learns nothing, and `transform` needs no `fit`.
     """
+
+    _n_features: Callable[..., int]
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the output features.

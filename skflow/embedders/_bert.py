@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._texts import check_texts, distinct_texts
+from .._typing import fit_context
 from .._user_warnings import warn_user
 from ..modules._pooling import POOLINGS
 from ._base import BaseTextEmbedder, sif_weights
@@ -239,7 +239,7 @@ class BertEmbedder(KeepsSecrets, BaseTextEmbedder):
             )
         super()._validate_params()
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check the model and, if `sif` is given, learn the frequencies of tokens.
 

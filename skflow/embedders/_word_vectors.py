@@ -12,11 +12,11 @@ import numpy as np
 import regex
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .._texts import check_texts, distinct_texts
+from .._typing import fit_context
 from ._base import BaseTextEmbedder, sif_weights
 from ._loading import LoadedModels
 from ._word_file import WordFile
@@ -151,7 +151,7 @@ class WordVectorEmbedder(BaseTextEmbedder):
         self.encoding = encoding
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check the file and, if `sif` is given, learn the frequencies of words.
 

@@ -4,7 +4,9 @@ import reprlib
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils import check_array, check_scalar, column_or_1d
+from sklearn.utils import check_scalar, column_or_1d
+
+from .._magnitudes import check_scores
 
 
 def check_choice(name, value, choices):
@@ -34,7 +36,7 @@ def check_y(y, metric):
     """Return the gold scores as finite numbers; for "auc", labels of two classes as they are."""
     y = column_or_1d(y)
     if metric != "auc":
-        return check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        return check_scores(y)
     values = np.asarray(y).tolist()
     check_none_missing("y", values)
     if set(values) not in ({0, 1}, {-1, 1}):

@@ -430,10 +430,11 @@ class TestAlwaysFinite:
     def test_ends_of_the_range(self, calibrator, dtype, scale):
         """Up to the scale, the result is that of ordinary numbers."""
         X = correlated(50, 5).astype(dtype)
-        plain = clone(calibrator).fit(X).transform(X).astype(np.float64)
+        fitted = clone(calibrator).fit(X)
+        plain = fitted.transform(X).astype(np.float64)
         scaled = clone(calibrator).fit(X * dtype(scale)).transform(X * dtype(scale)).astype(np.float64)
         if isinstance(calibrator, WhiteningCalibrator):
-            plain = plain * float(scale) ** (1 - calibrator.strength)
+            plain = plain * float(scale) ** (1 - fitted.strength_)
         elif isinstance(calibrator, NATSVCalibrator):
             plain = plain * float(scale)
         np.testing.assert_allclose(scaled, plain, rtol=1e-4, atol=1e-5 * np.abs(plain).max())

@@ -313,7 +313,7 @@ class TestComponents:
     )
     def test_bad_parameters(self, X, parameter, value):
         with pytest.raises(ValueError, match=f"'{parameter}' parameter of WhiteningCalibrator"):
-            WhiteningCalibrator(**{parameter: value}, strength=1.0).fit(X)
+            WhiteningCalibrator(**{parameter: value}).fit(X)
 
 
 class TestDirectionsWithoutSignal:

@@ -531,7 +531,7 @@ def test_auc_of_a_subset_with_pairs_of_one_kind_is_nan():
         (["yes", "no", "no", "yes"], {"metric": "auc"}, "needs y of booleans"),
         ([1, 2, 3, 4], {"metric": "kendall"}, r"metric must be one of \['spearman', 'pearson', 'auc'\]"),
         ([1, 2, 3], {}, "inconsistent numbers of samples"),
-        ([1, 2, 3, np.nan], {}, "y contains NaN"),
+        ([1, 2, 3, np.nan], {}, r"y\[3\] is nan"),
         ([1, 2, 3, 4], {"subset": ["a"]}, "inconsistent numbers of samples"),
         ([1, 2, 3, 4], {"aggregate": "sum"}, "aggregate must be one of"),
         ([1, 2, 3, 4], {"subset": ["a", "a", None, "b"]}, r"subset\[2\] is missing"),

@@ -146,7 +146,7 @@ def test_latent(Z, axes):
 
 
 def test_spectrum(Z, axes):
-    calibrator = WhiteningCalibrator().fit(Z)
+    calibrator = WhiteningCalibrator(strength=1.0).fit(Z)
     display = SingularValueDisplay.from_estimator({"whitening": calibrator}, Z, ax=axes)
     assert list(display.shares) == ["raw", "whitening"]
     squares = np.linalg.svd(Z, compute_uv=False) ** 2
