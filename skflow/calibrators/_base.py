@@ -78,7 +78,8 @@ class BaseCalibrator(
     def _warn_of_one_row(self, n_rows):
         if n_rows == 1:
             warn_user(
-                f"{type(self).__name__} was fitted on one row: no scale can be learned from it. Fit it on many."
+                f"{type(self).__name__} was fitted on one row, from which no scale can be learned: fit it on "
+                "many."
             )
 
     @contextlib.contextmanager

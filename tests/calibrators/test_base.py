@@ -515,3 +515,18 @@ def test_fit_on_three_gigabytes(name, tmp_path):
     added, seconds = map(float, output.split())
     print(f"{name}: {added:.0f} MB of anonymous memory, {seconds:.0f} s")
     assert added < 500
+
+
+@every_calibrator
+def test_one_row(calibrator):
+    """Nothing can be learned of a scale; a second row is enough for silence (warnings are errors here)."""
+    with pytest.warns(UserWarning, match="was fitted on one row"):
+        clone(calibrator).fit([[1.0, 2.0, 3.0]])
+    clone(calibrator).fit([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0]])
+
+
+@every_calibrator
+def test_link_to_the_documentation(calibrator):
+    """The page that autosummary generates for the public path of the class."""
+    page = f"/en/latest/generated/skflow.calibrators.{type(calibrator).__name__}.html"
+    assert calibrator._get_doc_link().endswith(page)

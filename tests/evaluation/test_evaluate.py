@@ -532,6 +532,8 @@ def test_auc_of_a_subset_with_pairs_of_one_kind_is_nan():
         ([1, 2, 3, 4], {"metric": "kendall"}, r"metric must be one of \['spearman', 'pearson', 'auc'\]"),
         ([1, 2, 3], {}, "inconsistent numbers of samples"),
         ([1, 2, 3, np.nan], {}, r"y\[3\] is nan"),
+        (["1", "2", "3", "4"], {}, r"y\[0\] is '1'"),
+        ([1, 2, None, 4], {}, r"y\[2\] is None"),
         ([1, 2, 3, 4], {"subset": ["a"]}, "inconsistent numbers of samples"),
         ([1, 2, 3, 4], {"aggregate": "sum"}, "aggregate must be one of"),
         ([1, 2, 3, 4], {"subset": ["a", "a", None, "b"]}, r"subset\[2\] is missing"),
