@@ -373,6 +373,7 @@ finite_matrices = hnp.arrays(
 class TestAlwaysFinite:
     @settings(deadline=None, max_examples=60)
     @given(X=finite_matrices, index=st.integers(0, len(CALIBRATORS) - 1))
+    @pytest.mark.filterwarnings("ignore:.*was fitted on one row")
     def test_property(self, X, index):
         calibrator = clone(CALIBRATORS[index])
         if 0 < np.abs(X).max() < 1e-30:
@@ -403,6 +404,7 @@ class TestAlwaysFinite:
         ],
         ids=lambda X: "x".join(map(str, X.shape)),
     )
+    @pytest.mark.filterwarnings("ignore:.*was fitted on one row")
     def test_degenerate(self, calibrator, dtype, X):
         X = X.astype(dtype)
         calibrator = clone(calibrator)

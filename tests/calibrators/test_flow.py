@@ -334,6 +334,7 @@ def hostile(name, rng):
         "small",
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*was fitted on one row")
 def test_hostile_input_gives_finite_results(name, batch_size, dtype):
     X = hostile(name, np.random.RandomState(0)).astype(dtype)
     with warnings.catch_warnings():
@@ -354,6 +355,7 @@ def test_columns_of_any_scale_calibrate_alike():
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
+@pytest.mark.filterwarnings("ignore:.*was fitted on one row")
 def test_any_finite_input_gives_finite_results(data):
     n_samples, n_features = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 9))
     dtype, largest = data.draw(st.sampled_from([(np.float32, 1e29), (np.float64, 1e30)]))

@@ -32,6 +32,7 @@ def test_collapse_of_one_row_is_a_failure():
 
 @pytest.mark.parametrize("strength", [1.0, 0.5])
 @pytest.mark.parametrize("n_first", [1, 2, 3, 5, 8])
+@pytest.mark.filterwarnings("ignore:.*was fitted on one row")
 def test_first_batch_of_a_few_rows(X, n_first, strength):
     # A Gaussian fitted to the 502 rows gives them -35 nats each, one of variance 1 about the first row -280
     # (scipy.stats.multivariate_normal): no first batch may do worse than to know nothing but one row.

@@ -162,6 +162,7 @@ def test_cannot_go_on_from_a_flow_without_whitening():
 
 
 @pytest.mark.parametrize("n_samples", [1, 2, 8])
+@pytest.mark.filterwarnings("ignore:.*was fitted on one row")
 def test_few_rows(n_samples):
     X = vectors(n_samples)
     calibrator = NormalizingFlowCalibrator(strength="auto", random_state=0).fit(X)

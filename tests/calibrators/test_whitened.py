@@ -40,6 +40,7 @@ def test_directions_without_signal_stay_small_and_invertible():
     assert_allclose(before.inverse(before(flat)), flat, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:.*was fitted on one row")
 def test_one_row():
     linear_parameters, _ = fit_whitening(X[:1])
     assert_allclose(whitening(linear_parameters)(X[:1]), 0, atol=1e-15)

@@ -263,6 +263,7 @@ class TestShrinkage:
         assert anisotropy["ledoit-wolf"] < anisotropy[None] / 2
 
     @pytest.mark.parametrize("n_samples", [1, 2, 5])
+    @pytest.mark.filterwarnings("ignore:.*was fitted on one row")
     def test_few_rows(self, n_samples):
         X = np.random.default_rng(0).normal(size=(n_samples, 40))
         Z = WhiteningCalibrator(strength="auto").fit_transform(X)
@@ -342,6 +343,7 @@ class TestDirectionsWithoutSignal:
         assert WhiteningCalibrator(tol=0, strength=1.0).fit(X).rank_ == 3
 
     @pytest.mark.parametrize("n_samples", [1, 2, 5])
+    @pytest.mark.filterwarnings("ignore:.*was fitted on one row")
     def test_few_rows(self, n_samples):
         X = np.random.default_rng(0).normal(size=(n_samples, 40))
         calibrator = WhiteningCalibrator(strength=1.0).fit(X)
