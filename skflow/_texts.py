@@ -15,9 +15,10 @@ def check_texts(X, *, name="X"):
 
     Parameters
     ----------
-    X : list, tuple or other sequence, 1-D ndarray, pandas or polars Series, or one-column DataFrame of str
-        The texts. Subclasses of ``str``, such as ``numpy.str_``, become plain ``str``. An array of shape
-        (n_texts, 1), as a ColumnTransformer hands on, counts as one column.
+    X : list, tuple or other sequence, 1-D array, pandas or polars Series, or one-column DataFrame of str
+        The texts. Extension arrays of pandas, such as ``Series.values`` and ``pandas.Categorical``, and
+        arrays of pyarrow are arrays, too. Subclasses of ``str``, such as ``numpy.str_``, become plain
+        ``str``. An array of shape (n_texts, 1), as a ColumnTransformer hands on, counts as one column.
     name : str, default="X"
         Name of the argument in error messages.
 
@@ -103,8 +104,10 @@ def _to_list(X, name):
         if X.ndim != 1:
             raise ValueError(f"{name} is an array of shape {X.shape}; expected {_EXPECTED}.")
         return X.tolist()
-    if hasattr(X, "to_list"):  # a Series
-        return X.to_list()
+    # A Series or an Index, a column of pyarrow, or an extension array of pandas, such as `Series.values` is.
+    for method in ("tolist", "to_list", "to_pylist"):
+        if hasattr(X, method) and getattr(X, "ndim", 1) == 1:
+            return getattr(X, method)()
     if isinstance(X, Sequence) and not isinstance(X, bytes | bytearray | memoryview):
         return list(X)
     raise TypeError(f"{name} is a {type(X).__name__}; expected {_EXPECTED}.")
