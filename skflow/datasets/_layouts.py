@@ -1,4 +1,4 @@
-"""Where the files of a task are: SentEval's directories, the organizers' own, and GLUE's."""
+"""Where the files of a task are: SentEval's directories, the organizers' own, GLUE's, and the hub's."""
 
 from dataclasses import dataclass
 
@@ -62,7 +62,16 @@ _SEMEVAL_DIRECTORIES = {
     "sts16": "sts2016-english-with-gs-v1.0",
 }
 _SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score", "entailment_judgment")
+# Of the one file that the authors of SICK publish; its last column tells the splits apart.
+_WHOLE_SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score", "entailment_label", "SemEval_set")
+SICK_SETS = {"train": "TRAIN", "dev": "TRIAL", "test": "TEST"}
 _GLUE_COLUMNS = ("sentence1", "sentence2", "score", "genre")
+
+_HUB_DIRECTORIES = ("stsb", "STS-B", "glue/stsb", "STSBenchmark", "stsbenchmark", "stsbenchmark-sts")
+_HUB_SPLITS = (
+    {"train": "train", "dev": "validation", "test": "test"},
+    {"train": "train", "dev": "dev", "test": "test"},
+)
 
 
 @dataclass(frozen=True)
@@ -77,12 +86,16 @@ class Layout:
     directories : tuple of str
         Where they may be, the most specific first.
     columns : tuple of str, default=()
-        Where the files have a header line: its names of sentence 1, sentence 2, score and label.
+        Where the files have a header line: its names of sentence 1, sentence 2, score and label, and of the
+        split where one file has all.
+    is_of_hub : bool, default=False
+        Whether the files are tables as data sets of the Hugging Face hub hold them.
     """
 
     files: dict
     directories: tuple
     columns: tuple = ()
+    is_of_hub: bool = False
 
     def is_in(self, directory):
         """Tell whether any of the files is in a directory."""
@@ -103,10 +116,23 @@ def layouts(task):
                 ("STS-B", "glue_data/STS-B", "GLUE/STS-B", "glue/STS-B", "stsb"),
                 _GLUE_COLUMNS,
             ),
+            *(
+                Layout({s: (pattern.format(name),) for s, name in splits.items()}, _HUB_DIRECTORIES, (), True)
+                for pattern in (
+                    "{}.csv",
+                    "{}.parquet",
+                    "data/{}-00000-of-00001.parquet",
+                    "{}-00000-of-00001.parquet",
+                )
+                for splits in _HUB_SPLITS
+            ),
         )
     if task == "sickr":
         files = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
-        return (Layout({split: (name,) for split, name in files.items()}, ("SICK", "sick"), _SICK_COLUMNS),)
+        return (
+            Layout({split: (name,) for split, name in files.items()}, ("SICK", "sick"), _SICK_COLUMNS),
+            Layout({split: ("SICK.txt",) for split in SICK_SETS}, ("SICK", "sick"), _WHOLE_SICK_COLUMNS),
+        )
     year = task.removeprefix("sts")
     archive = _SEMEVAL_DIRECTORIES[task]
     names = (f"STS{year}-en-test", f"STS20{year}-en-test/{archive}", f"STS20{year}-en-test", archive)

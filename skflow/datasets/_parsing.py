@@ -92,10 +92,11 @@ def read_stsb_csv(path):
     return pairs
 
 
-def read_table(path, columns):
+def read_table(path, columns, part=None):
     """Return the pairs of a file whose header line names its columns (GLUE, SICK).
 
-    `columns` names the columns of sentence 1, sentence 2, score and label.
+    `columns` names the columns of sentence 1, sentence 2, score and label. A fifth one, if any, is that of the
+    split: only rows whose field there is `part` are read.
     """
     lines = read_lines(path)
     header = lines[0].split("\t")
@@ -111,7 +112,9 @@ def read_table(path, columns):
         if len(fields) != len(header):
             problem = f"expected {len(header)} tab-separated fields as in the header, found {len(fields)}"
             raise parse_error(path, line, problem)
-        first, second, score, label = (fields[place] for place in places)
+        first, second, score, label, *split = (fields[place] for place in places)
+        if split and split[0] != part:
+            continue
         pairs.append(Pair(first, second, parse_score(score, path, line), label))
     return pairs
 

@@ -8,8 +8,9 @@ import numpy as np
 from .._typing import STSTask
 from ._fetch import HOW_TO_PLACE, fetch_sts
 from ._home import data_home_path
-from ._layouts import OFFICIAL, TASKS, find_files
-from ._parsing import check_complete, read_input_and_gold, read_stsb_csv, read_table
+from ._hub_tables import read_hub_table
+from ._layouts import OFFICIAL, SICK_SETS, TASKS, find_files, layouts
+from ._parsing import check_complete, parse_error, read_input_and_gold, read_stsb_csv, read_table
 
 _SPLITS = ("train", "dev", "test")
 _DESCRIPTIONS = {
@@ -149,7 +150,12 @@ def _locate(task, data_home):
         fetch_sts(home)
         found = find_files(task, home)
     if found is None:
-        raise FileNotFoundError(f"no files of {task} under {home}. {HOW_TO_PLACE}")
+        names = dict.fromkeys(name for layout in layouts(task) for name in next(iter(layout.files.values())))
+        there = sorted(path.name for path in home.iterdir()) if home.is_dir() else []
+        raise FileNotFoundError(
+            f"no files of {task} under {home}: looked for {', '.join(names)} there and in such folders as "
+            f"{layouts(task)[0].directories[0]}; found {', '.join(there[:20]) or 'nothing'}. {HOW_TO_PLACE}"
+        )
     return found
 
 
@@ -157,8 +163,13 @@ def _read(task, part, directory, names, layout):
     paths = [directory / name for name in names]
     if len(paths) == 2:
         pairs = read_input_and_gold(*paths)
+    elif layout.is_of_hub:
+        pairs = read_hub_table(paths[0])
+        if not pairs:
+            raise parse_error(paths[0], 1, "no pairs")
+        return pairs
     elif layout.columns:
-        pairs = read_table(paths[0], layout.columns)
+        pairs = read_table(paths[0], layout.columns, SICK_SETS.get(part))
     else:
         pairs = read_stsb_csv(paths[0])
     check_complete(pairs, paths[0], OFFICIAL[task][part], header_lines=bool(layout.columns))
