@@ -68,10 +68,8 @@ SICK_SETS = {"train": "TRAIN", "dev": "TRIAL", "test": "TEST"}
 _GLUE_COLUMNS = ("sentence1", "sentence2", "score", "genre")
 
 _HUB_DIRECTORIES = ("stsb", "STS-B", "glue/stsb", "STSBenchmark", "stsbenchmark", "stsbenchmark-sts")
-_HUB_SPLITS = (
-    {"train": "train", "dev": "validation", "test": "test"},
-    {"train": "train", "dev": "dev", "test": "test"},
-)
+_HUB_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+_SHARD = "{}-00000-of-00001.parquet"
 
 
 @dataclass(frozen=True)
@@ -117,21 +115,19 @@ def layouts(task):
                 _GLUE_COLUMNS,
             ),
             *(
-                Layout({s: (pattern.format(name),) for s, name in splits.items()}, _HUB_DIRECTORIES, (), True)
-                for pattern in (
-                    "{}.csv",
-                    "{}.parquet",
-                    "data/{}-00000-of-00001.parquet",
-                    "{}-00000-of-00001.parquet",
+                Layout(
+                    {split: (pattern.format(name),) for split, name in _HUB_SPLITS.items()},
+                    _HUB_DIRECTORIES,
+                    is_of_hub=True,
                 )
-                for splits in _HUB_SPLITS
+                for pattern in ("{}.csv", "{}.parquet", f"data/{_SHARD}", _SHARD)
             ),
         )
     if task == "sickr":
         files = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
         return (
             Layout({split: (name,) for split, name in files.items()}, ("SICK", "sick"), _SICK_COLUMNS),
-            Layout({split: ("SICK.txt",) for split in SICK_SETS}, ("SICK", "sick"), _WHOLE_SICK_COLUMNS),
+            Layout(dict.fromkeys(SICK_SETS, ("SICK.txt",)), ("SICK", "sick"), _WHOLE_SICK_COLUMNS),
         )
     year = task.removeprefix("sts")
     archive = _SEMEVAL_DIRECTORIES[task]

@@ -95,8 +95,8 @@ def read_stsb_csv(path):
 def read_table(path, columns, part=None):
     """Return the pairs of a file whose header line names its columns (GLUE, SICK).
 
-    `columns` names the columns of sentence 1, sentence 2, score and label. A fifth one, if any, is that of the
-    split: only rows whose field there is `part` are read.
+    `columns` names the columns of sentence 1, sentence 2, score and label. A fifth one, if any, is that of
+    the split: only rows whose field there is `part` are read.
     """
     lines = read_lines(path)
     header = lines[0].split("\t")

@@ -46,7 +46,12 @@ def load_sts(
           ``SICK/SICK_train.txt`` and so on;
         - the directories that the organizers' archives unpack to, such as ``STS2012-en-test/test-gold`` or
           ``stsbenchmark``, or one of them itself;
-        - GLUE's, for ``stsb``: ``STS-B/train.tsv`` and ``STS-B/dev.tsv`` (GLUE has no scored test split).
+        - GLUE's, for ``stsb``: ``STS-B/train.tsv`` and ``STS-B/dev.tsv`` (GLUE has no scored test split);
+        - the one file that the authors of SICK publish, ``SICK.txt``;
+        - for ``stsb``, ``train.csv``, ``validation.csv`` and ``test.csv``, or the same as Parquet, of a data
+          set of the Hugging Face hub with the columns ``sentence1``, ``sentence2`` and ``score`` or
+          ``label``. Scores from 0 to 1 are multiplied by 5, those of -1 (hidden) count as not annotated, and
+          there is no genre. Parquet needs pyarrow or polars.
 
         ``None`` looks in `get_data_home` and, where the task is not there, downloads it with `fetch_sts`.
     split : {"train", "dev", "test"}, default=None
@@ -66,7 +71,8 @@ def load_sts(
         split : ndarray of shape (n,), dtype object
             ``"train"``, ``"dev"`` (called trial by SICK) or ``"test"``.
         genre : ndarray of shape (n,), dtype object
-            `stsb` only: ``"main-news"``, ``"main-captions"`` or ``"main-forums"`` (and their variants).
+            `stsb` only: ``"main-news"``, ``"main-captions"`` or ``"main-forums"`` (and their variants); empty
+            where the file does not say.
         entailment : ndarray of shape (n,), dtype object
             `sickr` only: ``"ENTAILMENT"``, ``"NEUTRAL"`` or ``"CONTRADICTION"``.
         DESCR : str

@@ -1,3 +1,4 @@
+import csv
 import shutil
 
 import numpy as np
@@ -254,6 +255,83 @@ def test_the_glue_layout(tmp_path, directory):
         load_sts("stsb", tmp_path, "test")
 
 
+def test_the_one_file_of_sick(shared, tmp_path):
+    """As its authors publish it: made of the three files of SemEval, in the order of the pairs' numbers."""
+    rows = []
+    for name, split in (("train", "TRAIN"), ("trial", "TRIAL"), ("test_annotated", "TEST")):
+        lines = (shared / f"data/senteval/SICK/SICK_{name}.txt").read_text(encoding="utf-8").splitlines()[1:]
+        for line in lines:
+            number, first, second, score, label = line.split("\t")
+            more = ["A_entails_B", "B_neutral_A", first, second, "FLICKR", "FLICKR"]
+            rows.append([number, first, second, label, score, *more, split])
+    rows.sort(key=lambda row: int(row[0]))
+    header = "pair_ID sentence_A sentence_B entailment_label relatedness_score entailment_AB entailment_BA "
+    header += "sentence_A_original sentence_B_original sentence_A_dataset sentence_B_dataset SemEval_set"
+    write(tmp_path / "SICK.txt", ["\t".join(row) for row in (header.split(), *rows)])
+    official = load_sts("sickr", shared / "data/senteval")
+    data = load_sts("sickr", tmp_path)
+    for name in ("pairs", "score", "split", "entailment"):
+        np.testing.assert_array_equal(data[name], official[name])
+
+
+def write_hub(path, pairs, scores, column):
+    if path.suffix == ".parquet":
+        polars = pytest.importorskip("polars")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        columns = dict(zip(("sentence1", "sentence2"), zip(*pairs, strict=True), strict=True))
+        polars.DataFrame({"idx": range(len(pairs)), **columns, column: scores}).write_parquet(path)
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["sentence1", "sentence2", column])
+        rows.writerows([*pair, score] for pair, score in zip(pairs, scores, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "scale"),
+    [
+        ("{}.csv", "score", 5),
+        ("{}.csv", "label", 1),
+        ("{}.parquet", "score", 5),
+        ("data/{}-00000-of-00001.parquet", "label", 1),
+    ],
+)
+def test_stsb_of_the_hub(shared, tmp_path, name, column, scale):
+    """The benchmark's own pairs, written the way that the hub holds them."""
+    for split in ("train", "dev", "test"):
+        official = load_sts("stsb", shared / "data/senteval", split)
+        path = tmp_path / name.format("validation" if split == "dev" else split)
+        write_hub(path, official.pairs.tolist(), (official.score / scale).tolist(), column)
+    official, data = load_sts("stsb", shared / "data/senteval"), load_sts("stsb", tmp_path)
+    for field in ("pairs", "split"):
+        np.testing.assert_array_equal(data[field], official[field])
+    np.testing.assert_allclose(data.score, official.score, rtol=1e-15)
+
+
+def test_hidden_scores_of_the_hub_are_not_annotated(tmp_path):
+    for name, scores in (("train", [5.0, 0.5]), ("validation", [1.0, 4.0]), ("test", [-1.0, -1.0])):
+        write_hub(tmp_path / f"{name}.csv", [('a "b", c', "line\nline"), ("x", "y")], scores, "label")
+    data = load_sts("stsb", tmp_path)
+    assert data.pairs.tolist() == [['a "b", c', "line\nline"], ["x", "y"]] * 2
+    assert data.score.tolist() == [5.0, 0.5, 1.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sentence1,sentence2\na,b\n", r"train\.csv:1: expected the columns"),
+        ("sentence1,sentence2,score\na,b\n", r"train\.csv:2: expected 3 fields as in the header, found 2"),
+        ("sentence1,sentence2,score\na,b,7\n", r"train\.csv:2: the score must be a number from 0 to 5"),
+        ('sentence1,sentence2,score\n"a,b,3\n', r"train\.csv:2: not a CSV file"),
+        ("sentence1,sentence2,score\n", r"train\.csv:1: no pairs"),
+    ],
+)
+def test_a_damaged_table_of_the_hub(tmp_path, text, message):
+    (tmp_path / "train.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_sts("stsb", tmp_path)
+
+
 def test_stsb_rows_that_name_their_sources(senteval):
     path = senteval / "STS/STSBenchmark/sts-dev.csv"
     write(path, [f"{line}\tsource 1\tsource 2" for line in stsb_lines([("a", "b", 2.0)], "dev")])
@@ -337,7 +415,9 @@ def test_a_missing_subset_is_no_smaller_task(senteval):
 
 
 def test_a_directory_without_the_task(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no files of stsb under .*senteval\.tar"):
+    write(tmp_path / "notes.txt", ["x"])
+    message = r"no files of stsb under .*looked for sts-train\.csv, train\.tsv, .*found notes\.txt.*senteval"
+    with pytest.raises(FileNotFoundError, match=message):
         load_sts("stsb", tmp_path)
 
 
