@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import zipfile
+import zlib
 
 _BZIP2 = re.compile(rb"BZh[1-9]1AY&SY")
 _TAR_MAGIC = (b"ustar", 257)
@@ -24,6 +25,8 @@ _OTHERS = {
     rb"SQLite format 3\x00": ("a SQLite database", "write each word and its vector as a line of text"),
     rb"GGUF[^ \t]": ("a GGUF model", "word vectors are needed, not a model"),
     rb"%PDF-": ("a PDF document", "word vectors are needed"),
+    rb"\x28\xb5\x2f\xfd": ("compressed by Zstandard", "decompress it with `zstd -d`"),
+    rb"version https://git-lfs": ("a pointer of Git LFS", "fetch the file itself with `git lfs pull`"),
     rb"<(?:!DOCTYPE|html)": ("a page of HTML", "was it an error page that was downloaded?"),
 }
 
@@ -82,19 +85,23 @@ def _decompressed(path, file, head):
         return bz2.BZ2File(file)
     if head.startswith(b"\xfd7zXZ\x00"):
         return lzma.LZMAFile(file)
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # the latter is an archive of nothing
         try:
             archive = zipfile.ZipFile(file)
             members = [member for member in archive.infolist() if not member.is_dir()]
+            members = [member for member in members if not member.filename.startswith("__MACOSX/")]
         except zipfile.BadZipFile as error:
             raise ValueError(f"{path} is a damaged zip archive: {error}.") from error
         if len(members) != 1:
-            names = ", ".join(member.filename for member in members[:5])
+            names = ", ".join(member.filename for member in members[:5]) or "none"
             raise ValueError(
                 f"{path} is a zip archive of {len(members)} files ({names}), expected one: unpack it and "
                 "give the path of the file."
             )
-        return archive.open(members[0])
+        try:
+            return archive.open(members[0])
+        except (RuntimeError, zipfile.BadZipFile) as error:  # encrypted, or compressed in a way of its own
+            raise ValueError(f"{path} is a zip archive that cannot be read: {error}. Unpack it.") from error
     return None
 
 
@@ -103,7 +110,15 @@ def _copied(path, reader, former):
     copy = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
     try:
         shutil.copyfileobj(reader, copy, 2**20)
-    except (EOFError, OSError, UnicodeError, lzma.LZMAError, zipfile.BadZipFile, RuntimeError) as error:
+    except (
+        EOFError,
+        OSError,
+        UnicodeError,
+        RuntimeError,
+        zlib.error,
+        lzma.LZMAError,
+        zipfile.BadZipFile,
+    ) as error:
         copy.close()
         raise ValueError(f"{path} is damaged, truncated or in another encoding: {error}.") from error
     former.close()

@@ -346,6 +346,34 @@ def test_truncated_compressed_files(tmp_path, kind):
         WordVectorEmbedder(path).fit(["cat"])
 
 
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_compressed_files_with_damage_inside(tmp_path, kind):
+    path = tmp_path / f"vectors.{kind}"
+    COMPRESSED[kind](path, "".join(f"word{i} {i} {i * i}\n" for i in range(5000)).encode())
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 500] = bytes(500)
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"vectors\.\w+ is damaged"):
+        WordVectorEmbedder(path).fit(["cat"])
+
+
+def test_zip_archives_of_one_file_and_of_none(tmp_path):
+    path = tmp_path / "glove.zip"
+    zipped(path, "cat 1 2\n", ("glove/vectors.txt", "__MACOSX/glove/._vectors.txt"))
+    np.testing.assert_array_equal(WordVectorEmbedder(path).fit_transform(["cat"]), [[1, 2]])
+    zipped(path, "", ())
+    with pytest.raises(ValueError, match=r"zip archive of 0 files \(none\), expected one"):
+        WordVectorEmbedder(path).fit(["cat"])
+    zipped(path, "cat 1 2\n")
+    data = bytearray(path.read_bytes())
+    for magic, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(magic) + place] |= 1  # the flag of encryption
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"zip archive that cannot be read: .*encrypted"):
+        WordVectorEmbedder(path).fit(["cat"])
+
+
 def test_archives_of_several_files(tmp_path):
     path = tmp_path / "glove.zip"
     zipped(path, "cat 1 2\n", ("glove.50d.txt", "glove.100d.txt"))
@@ -366,6 +394,8 @@ def test_archives_of_several_files(tmp_path):
         (b"\x89HDF\r\n\x1a\n" + bytes(80), "an HDF5 file"),
         (b"PAR1\x15\x04" + bytes(80), "a Parquet file"),
         (b"<!DOCTYPE html><html>", "a page of HTML"),
+        (b"\x28\xb5\x2f\xfd" + bytes(80), "compressed by Zstandard"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "a pointer of Git LFS"),
     ],
 )
 def test_files_of_another_kind_are_named(tmp_path, content, kind):
