@@ -95,9 +95,9 @@ class Layout:
     columns: tuple = ()
     is_of_hub: bool = False
 
-    def is_in(self, directory):
-        """Tell whether any of the files is in a directory."""
-        return any((directory / name).is_file() for names in self.files.values() for name in names)
+    def n_in(self, directory):
+        """Return how many of the files are in a directory."""
+        return sum((directory / name).is_file() for names in self.files.values() for name in names)
 
 
 def layouts(task):
@@ -116,11 +116,12 @@ def layouts(task):
             ),
             *(
                 Layout(
-                    {split: (pattern.format(name),) for split, name in _HUB_SPLITS.items()},
+                    {split: (pattern.format(name),) for split, name in splits.items()},
                     _HUB_DIRECTORIES,
                     is_of_hub=True,
                 )
                 for pattern in ("{}.csv", "{}.parquet", f"data/{_SHARD}", _SHARD)
+                for splits in (_HUB_SPLITS, {**_HUB_SPLITS, "dev": "dev"})
             ),
         )
     if task == "sickr":
@@ -151,6 +152,7 @@ def find_files(task, home):
         for layout in layouts(task):
             for base in (home, home / "senteval"):
                 for name in (".",) if place else layout.directories:
-                    if layout.is_in(base / name):
-                        return base / name, layout
+                    if layout.n_in(base / name):
+                        # Several layouts name some files alike: the one with most of them is meant.
+                        return base / name, max(layouts(task), key=lambda one: one.n_in(base / name))
     return None

@@ -288,19 +288,19 @@ def write_hub(path, pairs, scores, column):
 
 
 @pytest.mark.parametrize(
-    ("name", "column", "scale"),
+    ("name", "dev", "column", "scale"),
     [
-        ("{}.csv", "score", 5),
-        ("{}.csv", "label", 1),
-        ("{}.parquet", "score", 5),
-        ("data/{}-00000-of-00001.parquet", "label", 1),
+        ("{}.csv", "validation", "score", 5),
+        ("{}.csv", "dev", "label", 1),
+        ("{}.parquet", "validation", "score", 5),
+        ("data/{}-00000-of-00001.parquet", "validation", "label", 1),
     ],
 )
-def test_stsb_of_the_hub(shared, tmp_path, name, column, scale):
+def test_stsb_of_the_hub(shared, tmp_path, name, dev, column, scale):
     """The benchmark's own pairs, written the way that the hub holds them."""
     for split in ("train", "dev", "test"):
         official = load_sts("stsb", shared / "data/senteval", split)
-        path = tmp_path / name.format("validation" if split == "dev" else split)
+        path = tmp_path / name.format(dev if split == "dev" else split)
         write_hub(path, official.pairs.tolist(), (official.score / scale).tolist(), column)
     official, data = load_sts("stsb", shared / "data/senteval"), load_sts("stsb", tmp_path)
     for field in ("pairs", "split"):
