@@ -94,10 +94,10 @@ def _to_list(X, name):
         raise ValueError(
             f"{name} is one string, {_shown(X)}; expected {_EXPECTED}. For one text, pass [text]."
         )
-    if hasattr(X, "columns") and len(getattr(X, "shape", ())) == 2:  # a DataFrame of pandas or polars
+    if len(getattr(X, "shape", ())) == 2 and hasattr(X, "columns"):  # of pandas or polars, or pyarrow's Table
         if X.shape[1] != 1:
             raise ValueError(f"{name} has {X.shape[1]} columns; expected one column of text.")
-        X = X[X.columns[0]]
+        X = X[getattr(X, "column_names", X.columns)[0]]
     if isinstance(X, np.ndarray):
         if X.ndim == 2 and X.shape[1] == 1:
             X = X[:, 0]

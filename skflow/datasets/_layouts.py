@@ -120,7 +120,8 @@ def layouts(task):
                     _HUB_DIRECTORIES,
                     is_of_hub=True,
                 )
-                for pattern in ("{}.csv", "{}.parquet", f"data/{_SHARD}", _SHARD)
+                for place in ("", "data/")
+                for pattern in (place + "{}.csv", place + "{}.parquet", place + _SHARD)
                 for splits in (_HUB_SPLITS, {**_HUB_SPLITS, "dev": "dev"})
             ),
         )

@@ -113,6 +113,9 @@ def read_table(path, columns, part=None):
             problem = f"expected {len(header)} tab-separated fields as in the header, found {len(fields)}"
             raise parse_error(path, line, problem)
         first, second, score, label, *split = (fields[place] for place in places)
+        if split and split[0] not in ("TRAIN", "TRIAL", "TEST"):
+            problem = f"{columns[4]} must be 'TRAIN', 'TRIAL' or 'TEST', got {split[0]!r}"
+            raise parse_error(path, line, problem)
         if split and split[0] != part:
             continue
         pairs.append(Pair(first, second, parse_score(score, path, line), label))

@@ -8,7 +8,7 @@ import numpy as np
 from .._typing import STSTask
 from ._fetch import HOW_TO_PLACE, fetch_sts
 from ._home import data_home_path
-from ._hub_tables import read_hub_table
+from ._hub_tables import read_hub_table, rescale
 from ._layouts import OFFICIAL, SICK_SETS, TASKS, find_files, layouts
 from ._parsing import check_complete, parse_error, read_input_and_gold, read_stsb_csv, read_table
 
@@ -48,10 +48,10 @@ def load_sts(
           ``stsbenchmark``, or one of them itself;
         - GLUE's, for ``stsb``: ``STS-B/train.tsv`` and ``STS-B/dev.tsv`` (GLUE has no scored test split);
         - the one file that the authors of SICK publish, ``SICK.txt``;
-        - for ``stsb``, ``train.csv``, ``validation.csv`` and ``test.csv``, or the same as Parquet, of a data
+        - for ``stsb``, ``train.csv``, ``validation.csv`` and ``test.csv``, or as Parquet, of a data
           set of the Hugging Face hub with the columns ``sentence1``, ``sentence2`` and ``score`` or
-          ``label``. Scores from 0 to 1 are multiplied by 5, those of -1 (hidden) count as not annotated, and
-          there is no genre. Parquet needs pyarrow or polars.
+          ``label``. Scores of which none is above 1 are multiplied by 5, those of -1 (hidden) count as not
+          annotated, and there is no genre. Parquet needs pyarrow or polars.
 
         ``None`` looks in `get_data_home` and, where the task is not there, downloads it with `fetch_sts`.
     split : {"train", "dev", "test"}, default=None
@@ -124,8 +124,13 @@ def load_sts(
     directory, layout = _locate(task, data_home)
     has_splits = task in ("stsb", "sickr")
     pairs, subsets, splits = [], [], []
+    parts = {}
     for part, names in layout.files.items():
-        read = [pair for pair in _read(task, part, directory, names, layout) if pair.score is not None]
+        parts[part] = _read(task, part, directory, names, layout)
+    if layout.is_of_hub:
+        rescale([pair for read in parts.values() for pair in read])
+    for part, read in parts.items():
+        read = [pair for pair in read if pair.score is not None]
         pairs += read
         subsets += [task if has_splits else part] * len(read)
         splits += [part if has_splits else "test"] * len(read)

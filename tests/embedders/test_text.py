@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
 
+from skflow import CosineSimilarityRegressor
 from skflow._texts import check_texts
 
 TEXTS = ["a cat", "", "zwei Hunde"]
@@ -44,6 +46,61 @@ def test_pandas_columns():
             check_texts(pandas.Series(["a", missing], dtype=object))
     with pytest.raises(ValueError, match=re.escape("X[1] is missing")):
         check_texts(pandas.Series(["a", None], dtype="string"))
+
+
+def _pandas_arrays(texts):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    series = pandas.Series(texts)
+    arrow = pandas.ArrowDtype(pyarrow.string())
+    dtypes = (object, "string[python]", "string[pyarrow]", arrow, "category")
+    columns = [
+        array for dtype in dtypes for c in [series.astype(dtype)] for array in (c.values, c.array, c.unique())
+    ]
+    columns += [series.values, series.array, series.unique(), pandas.Categorical(texts), pandas.Index(texts)]
+    columns += [
+        pyarrow.array(texts),
+        pyarrow.chunked_array([texts[:1], texts[1:]]),
+        pyarrow.table({"a": texts}),
+    ]
+    columns += [series.astype(arrow).to_frame().set_index([[1] * len(texts)])]
+    return columns
+
+
+def test_extension_arrays():
+    for column in _pandas_arrays(TEXTS):
+        texts = check_texts(column)
+        assert texts == TEXTS
+        assert all(type(text) is str for text in texts)
+
+
+def test_missing_in_extension_arrays():
+    for column in _pandas_arrays(["a", None]):
+        with pytest.raises(ValueError, match=re.escape("X[1] is missing")):
+            check_texts(column)
+
+
+def test_numbers_in_extension_arrays():
+    pandas = pytest.importorskip("pandas")
+    for column in (pandas.array([1, 2], dtype="Int64"), pandas.Categorical([1, 2])):
+        with pytest.raises(TypeError, match=re.escape("X[0] is of type int (1)")):
+            check_texts(column)
+
+
+def test_extension_arrays_reach_the_estimators():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    texts = ["cat dog", "dog owl", "owl hen", "hen cat"]
+    column = pandas.Series(texts, dtype="string[pyarrow]")
+    pairs = [("cat dog", "dog owl"), ("owl hen", "hen cat"), ("cat dog", "owl hen")]
+    frame = pandas.DataFrame(pairs, columns=["one", "two"], index=[3, 3, 1]).astype("string[pyarrow]")
+    encoder = TfidfVectorizer()
+    expected = CosineSimilarityRegressor(encoder, extra=texts).fit(pairs).predict(pairs)
+    for extra in (column.values, column, column.to_frame(), pandas.Categorical(texts)):
+        regressor = CosineSimilarityRegressor(encoder, extra=extra).fit(frame)
+        np.testing.assert_array_equal(regressor.predict(frame), expected)
+    column[1] = pandas.NA
+    with pytest.raises(ValueError, match=re.escape("extra[1] is missing (<NA>)")):
+        CosineSimilarityRegressor(encoder, extra=column.values).fit(pairs)
 
 
 def test_polars_columns():
