@@ -87,7 +87,7 @@ class SavePretrainedMixin:
                 path.unlink(missing_ok=True)
 
     @classmethod
-    def from_pretrained(cls, directory: str | PathLike[str]) -> Self:
+    def from_pretrained(cls, name_or_path: str | PathLike[str]) -> Self:
         """Load a fitted estimator that `save_pretrained` wrote.
 
         Nothing in the files is run: they may come from others. They are checked against their checksum, and
@@ -95,7 +95,7 @@ class SavePretrainedMixin:
 
         Parameters
         ----------
-        directory : str or path-like
+        name_or_path : str or path-like
             Directory that holds ``calibrator.json``.
 
         Returns
@@ -125,7 +125,7 @@ class SavePretrainedMixin:
         ...     WhiteningCalibrator.from_pretrained(directory).transform([[4.0]])
         array([[2.]])
         """
-        directory = Path(directory)
+        directory = Path(name_or_path)
         try:
             return from_config(cls, *_read(directory))
         except FileNotFoundError as error:
