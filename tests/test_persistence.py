@@ -23,7 +23,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import skflow
-from skflow._persistence import InconsistentSkflowVersionWarning, write_atomically
+from skflow._persistence import InconsistentSkflowVersionWarning, _pretrained, write_atomically
 from skflow.calibrators import (
     NATSVCalibrator,
     NormalizingFlowCalibrator,
@@ -442,6 +442,22 @@ class TestSavePretrained:
         assert n_reads > 10
         assert WhiteningCalibrator.from_pretrained(directory).mean_.tolist() in means
         assert len(list(directory.iterdir())) == 2
+
+    def test_settings_that_were_there_before_are_read_again(self, tmp_path, monkeypatch):
+        """Another writer may put A, B and A while a reader of the first A looks for its tensors."""
+        calibrator = fitted(WhiteningCalibrator())
+        calibrator.save_pretrained(tmp_path)
+        original, calls = _pretrained._read_tensors, []
+
+        def read_tensors(directory, entry):
+            calls.append(entry)
+            if len(calls) < 4:
+                raise FileNotFoundError(2, "No such file or directory", entry["file"])
+            return original(directory, entry)
+
+        monkeypatch.setattr(_pretrained, "_read_tensors", read_tensors)
+        loaded = WhiteningCalibrator.from_pretrained(tmp_path)
+        np.testing.assert_array_equal(loaded.mean_, calibrator.mean_)
 
     def test_failed_write_leaves_no_trace(self, tmp_path, monkeypatch):
         def full(*args):

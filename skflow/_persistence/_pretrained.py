@@ -25,6 +25,8 @@ CONFIG_NAME = "calibrator.json"
 TENSORS_NAME = re.compile(r"parameters-[0-9a-f]{16}\.safetensors")
 # What Python and numpy raise where a value is of another type, length or depth than it should be.
 DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError)
+# So often are tensors looked for again that the settings name and that are not there.
+_MAX_UNCHANGED = 10
 
 
 class SavePretrainedMixin:
@@ -163,12 +165,15 @@ class SavePretrainedMixin:
 def _read(directory):
     """Return the settings and tensors of one estimator, although another may be replacing it now."""
     config = _read_config(directory / CONFIG_NAME)
+    n_unchanged = 0
     while True:
         try:
             return config, _read_tensors(directory, config["tensors"])
         except FileNotFoundError:
             former, config = config, _read_config(directory / CONFIG_NAME)
-            if config == former:
+            # The same settings may be there again, after others that were there in between.
+            n_unchanged += config == former
+            if n_unchanged > _MAX_UNCHANGED:
                 raise
 
 
