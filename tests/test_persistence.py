@@ -732,7 +732,7 @@ class TestHostileFiles:
         ],
     )
     def test_training_state_that_does_not_fit(self, tmp_path, name, value, message):
-        fitted(NormalizingFlowCalibrator(random_state=0)).save_pretrained(tmp_path)
+        fitted(NormalizingFlowCalibrator(max_epochs=0, random_state=0)).save_pretrained(tmp_path)
         rewrite(tmp_path, lambda config: config["fitted"].update({name: value}))
         with pytest.raises(ValueError, match=message):
             NormalizingFlowCalibrator.from_pretrained(tmp_path)
@@ -750,7 +750,12 @@ class TestHostileFiles:
             (StandardNormalizationCalibrator(), "scale_", 0.0, "scale_ is not positive"),
             (StandardNormalizationCalibrator(), "scale_", -1.0, "scale_ is not positive"),
             (WhiteningCalibrator(), "_deviations", -1.0, "_deviations is negative"),
-            (NormalizingFlowCalibrator(random_state=0), "scale_", 0.0, "scale_ is not positive"),
+            (
+                NormalizingFlowCalibrator(max_epochs=0, random_state=0),
+                "scale_",
+                0.0,
+                "scale_ is not positive",
+            ),
         ],
     )
     def test_what_must_be_positive(self, calibrator, name, value, message, tmp_path):
