@@ -48,7 +48,7 @@ def fit_and_export(model, corpus, directory):
         BertEmbedder(
             model, layers="first_last", pooling="mean", max_length=64, cache=directory / "vectors.sqlite"
         ),
-        WhiteningCalibrator(n_components=128),
+        WhiteningCalibrator(n_components=128, strength=1.0),
     )
     with timed("fit the pipeline", len(corpus)):
         pipeline.fit(corpus)
